@@ -43,7 +43,7 @@ demo: build guests ## set up, build, and run the main job: rping, then two WASM 
 	$(Q)bin/rdmarun run scenarios/guest-pingpong.yaml
 
 .PHONY: build
-build: bin/rdmarun bin/librdmarun-soft.so ## build bin/rdmarun, and the library of "rdmarun exec" beside it
+build: bin/rdmarun bin/librdmarun-soft.so bin/librdmarun-trace.so ## build bin/rdmarun, and the libraries of "rdmarun exec" and "rdmarun trace" beside it
 
 bin/rdmarun: $(SOURCES) bin/version | setup
 	@echo "building $@"
@@ -66,6 +66,8 @@ clean: ## remove what was built (the Go and VM caches stay)
 .PHONY: test
 test: check go-test core-test exec-test pyverbs-soft ## every test that needs no VM
 
+PROGRAMS := ./cmd/... ./host/schema/generate ./hostfuncs/gen ./internal/bench/...
+
 # What is built for guests alone, and how.
 GUEST_PACKAGES := ./guests/... ./sdk/rdma ./cmd/rdmarun/templates/...
 FOR_GUESTS     := GOOS=wasip1 GOARCH=wasm CGO_ENABLED=0
@@ -79,9 +81,12 @@ check: prose | setup setup-check ## gofmt, go vet, staticcheck, deadcode; shellc
 	@# The first run on a machine compiles staticcheck, which then looks at all that the module requires: two minutes.
 	$(Q)$(GO) tool staticcheck ./...
 	$(Q)$(FOR_GUESTS) "$$($(GO) tool -n staticcheck)" $(GUEST_PACKAGES)
-	@# What only tests use of the core is no API.  histogramOf is C's, which no test can call itself.
-	$(Q)found=$$($(GO) tool deadcode -filter '^rdmarun/rdmacore$$' ./cmd/... | grep -v ' histogramOf$$'); \
+	@# What only tests use is no API.  histogramOf is C's, which no test can call; optional.optional marks a type for
+	@# reflection; bustest is for tests of several packages, and templates use sdk.
+	$(Q)found=$$($(GO) tool deadcode -filter '^rdmarun/(cmd|host|hostfuncs|rdmacore)(/|$$)' $(PROGRAMS) | \
+		grep -v -e ' histogramOf$$' -e ' optional.optional$$' -e '^host/bus/bustest/'); \
 		test -z "$$found" || { echo "used by tests only, or by nobody:"; echo "$$found"; exit 1; }
+	$(Q)$(GO) test -run '^TestExportedNamesAreUsed$$' ./internal/policy
 	$(Q)shellcheck -x $$({ find .ci tools -name '*.sh'; grep -rlE '^#!/.*sh$$' .ci tools sdk; } | sort -u)
 
 .PHONY: setup-check
@@ -103,7 +108,7 @@ go-test: export RDMARUN_CACHE = $(CURDIR)/build/guest-cache/$(shell awk '/wazero
 # line's tests start hundreds, which wait for their threads.
 go-test: export GORACE = atexit_sleep_ms=0
 go-test: export RDMARUN_JAVASCRIPT = $(CURDIR)/bin/javascript.wasm
-go-test: guests languages javascript rdma-core bin/librdmarun-soft.so | setup setup-test ## Go tests, with the race detector
+go-test: guests languages javascript rdma-core bin/librdmarun-soft.so bin/librdmarun-trace.so | setup setup-test ## Go tests, with the race detector
 	@# The race detector slows the compiler of guests down ten times: they are compiled once, without it.
 	$(Q)$(GO) test -run '$(COMPILING_TESTS)|TestGuestOfTheTutorial|TestPairsOfLanguages|TestProgramsOfRdmaCore|TestScripts' ./host/guest ./host/guest/wasm
 	$(Q)$(GO) test -run 'TestScripts/(run-guest|new-guest|guest-gotest)' ./cmd/rdmarun
@@ -134,6 +139,7 @@ fuzz-abi: $(if $(filter sanitize-go,$(MAKECMDGOALS)),sanitize-go) ## guests that
 .PHONY: fuzz-decode
 fuzz-decode: | setup setup-test ## changed modules for FUZZ_SECONDS: is the decoder of guests of one mind with wazero and wabt?
 	$(Q)$(GO) test -run '^$$' -fuzz '^FuzzDecode$$' -fuzztime $(FUZZ_SECONDS)s -fuzzminimizetime 0x -parallel 1 ./host/guest/wasm
+	$(Q)$(GO) test -run '^$$' -fuzz '^FuzzSourceMap$$' -fuzztime 10s -fuzzminimizetime 0x -parallel 1 ./host/guest/wasm
 
 # After the other: two links of a program with a sanitizer at once are as long as one after the other.
 .PHONY: sanitize-guests
@@ -141,7 +147,7 @@ sanitize-guests: $(if $(filter fuzz-abi,$(MAKECMDGOALS)),fuzz-abi)
 	$(Q)$(GO) test -asan -timeout 10m -run '^TestRandomGuests$$' ./host/guest -random.time 20s
 
 .PHONY: bench
-bench: bin/rdmarun $(CORE_BENCHES) guests javascript rdma-core ## speed: every row in one run, with ratios
+bench: build $(CORE_BENCHES) guests javascript rdma-core build/exec-test/traced ## speed: every row in one run, with ratios
 	$(Q)$(GO) run ./internal/bench
 
 .PHONY: bench-peers
@@ -160,7 +166,7 @@ rxe-shell: bin/rdmarun guests rxe-setup ## a prompt in the VM; the device is rxe
 	$(Q)tools/rxe-vm/rxe-vm shell $(if $(SIW),--siw)
 
 .PHONY: test-rxe
-test-rxe: bin/rdmarun bin/librdmarun-soft.so guests rdma-core bin/rdmacore.test core-test-programs build/pyverbs/soft.txt ## tests on rdma_rxe in the VM, with other people's programs and tests, and conformance
+test-rxe: bin/rdmarun bin/librdmarun-soft.so bin/librdmarun-trace.so guests rdma-core bin/rdmacore.test bin/program.test core-test-programs build/pyverbs/soft.txt ## tests on rdma_rxe in the VM, with other people's programs and tests, and conformance
 	$(Q)tools/rxe-vm/jobs.sh test conformance pyverbs wire
 
 # Keys for the job lab, of which both machines have the folder.
@@ -190,3 +196,7 @@ bench-rxe: bin/rdmarun bin/librdmarun-soft.so rxe-setup ## in the VM: connection
 bin/rdmacore.test: $(SOURCES) $(wildcard rdmacore/*_test.go) | setup
 	@echo "building $@"
 	$(Q)$(GO) test -c -o $@ ./rdmacore
+
+bin/program.test: $(SOURCES) $(wildcard host/program/*_test.go) | setup
+	@echo "building $@"
+	$(Q)$(GO) test -c -o $@ ./host/program

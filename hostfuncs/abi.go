@@ -65,14 +65,6 @@ const (
 	InOut                     // pointer to Of, which the host reads (its struct_size) and writes
 )
 
-// wasm is the parameter's type on the wire.
-func (t ParamType) wasm() api.ValueType {
-	if t == I64 {
-		return api.ValueTypeI64
-	}
-	return api.ValueTypeI32
-}
-
 // Struct is one struct of the ABI, as it lies in guest memory.
 type Struct struct {
 	Name   string

@@ -6,8 +6,8 @@ func acknowledgeFunctions() []Function {
 	return []Function{
 		{
 			Name: "hold_events", Since: v1_1, Capability: CapabilityCM,
-			Doc: "Says whether the events of a channel are acknowledged as they are read, which they are unless " +
-				"told otherwise, or with ack_event. One that is not acknowledged keeps its endpoint (a request: " +
+			Doc: "Sets whether the events of a channel are acknowledged as they are read (the default), or by " +
+				"ack_event. One that is not acknowledged keeps its endpoint (a request: " +
 				"the listener) from being destroyed or migrated.",
 			Params: []Param{{"channel", HandleOf, "event_channel", ""},
 				{"hold", U32, "", "1: each event's held is a handle for ack_event; 0: acknowledge at once"}},
@@ -33,7 +33,7 @@ func acknowledgeFunctions() []Function {
 func (i *Instance) holdEvents(handle Handle, hold uint32) int32 {
 	channel, ok := i.channels.get(handle)
 	if !ok {
-		return i.badHandle(KindChannel)
+		return i.badHandle(kindChannel)
 	}
 	return i.result(channel.HoldEvents(hold != 0))
 }

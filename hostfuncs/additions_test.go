@@ -35,7 +35,7 @@ func TestResizeAndNotifyOfACQ(t *testing.T) {
 	if n := must(t, i, "poll_cq", cq, wcAt, 1); n != 1 || take[WC](i, wcAt).WRID != 2 {
 		t.Errorf("%d completions, %+v", n, take[WC](i, wcAt))
 	}
-	// One event for one request: nothing more is told.
+	// One event for one request: nothing more is reported.
 	expect(t, i, syscall.ETIMEDOUT, "wait_cq_event", cq, 0)
 	for name, words := range map[string][]uint64{
 		"resize_cq": {own, 8}, "moderate_cq": {own, 1, 1}, "req_notify": {own, 0}, "wait_cq_event": {own, timeout},

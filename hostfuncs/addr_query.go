@@ -127,7 +127,7 @@ func (i *Instance) resolveAddrInfo(handle Handle, queryAt Pointer) int32 {
 func (i *Instance) queryAddrInfo(handle Handle, at Pointer) int32 {
 	ep, ok := i.endpoints.get(handle)
 	if !ok {
-		return i.badHandle(KindEP)
+		return i.badHandle(kindEP)
 	}
 	found, err := ep.id.QueryAddrInfo()
 	if err != nil {

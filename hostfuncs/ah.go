@@ -43,7 +43,7 @@ func ahFunctions() []Function {
 			Name: "init_ah_from_wc", Since: v1_4, Capability: CapabilityWork,
 			Doc: "Writes the way back to a datagram's sender, of which create_ah makes a handle " +
 				"(ibv_init_ah_from_wc(3)).",
-			Params: []Param{{"ep", HandleOf, "ep", "on whose device; 0 for the default device"}, {
+			Params: []Param{{"ep", HandleOf, "ep", "an endpoint of the device; 0 for the default device"}, {
 				"wc", In, "wc", "of the receive",
 			},
 				{"grh", In, "bytes", "the first 40 bytes of its buffer"}, {"attr", Out, "ah_attr", ""}},
@@ -124,7 +124,7 @@ func (i *Instance) initAHFromWC(epHandle Handle, at, grhAt, out Pointer) int32 {
 func (i *Instance) newAH(pdHandle Handle, at Pointer, make func(*rdmacore.PD) (*rdmacore.AH, error)) int32 {
 	pd, ok := i.pds.get(pdHandle)
 	if !ok {
-		return i.badHandle(KindPD)
+		return i.badHandle(kindPD)
 	}
 	out, wrong := view[AH](i, at, 1)
 	if wrong != 0 {

@@ -89,8 +89,8 @@ func TestQueueKeysOfTheSystem(t *testing.T) {
 	must(t, i, "modify_qp", qp, qpAttrAt, uint64(mask))
 }
 
-// Queue pairs of a device that was opened, without an endpoint: their data comes, and the channel that their CQs share
-// tells of which of these an event is.
+// Queue pairs of a device that was opened, without an endpoint. Their data comes, and the channel that their CQs share
+// reports to which of these an event belongs.
 func TestQPsWithoutEndpoints(t *testing.T) {
 	for _, kind := range []rdmacore.QPType{rdmacore.QPTypeRC, rdmacore.QPTypeUC} {
 		t.Run(kind.String(), func(t *testing.T) {

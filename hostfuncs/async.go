@@ -27,7 +27,7 @@ func asyncFunctions() []Function {
 			"an object go with it. The device reports events of a port and of itself once in a process: of several " +
 			"waiting guests, one gets the event.",
 		Params: []Param{
-			{"ep", HandleOf, "ep", "whose device; 0 for the default device"},
+			{"ep", HandleOf, "ep", "an endpoint of the device; 0 for the default device"},
 			{"event", InOut, "async_event", ""},
 			{"timeout_ns", I64, "", "how long to wait; -1 without limit"},
 		},

@@ -162,7 +162,7 @@ func TestAsyncEventsGoWithTheGuest(t *testing.T) {
 	}
 }
 
-// The device tells of itself once, to one that asks.
+// The device reports its own event once, to one that asks.
 func TestAsyncEventOfTheDevice(t *testing.T) {
 	a := connectPair(t)
 	b := connectIn(t, instanceOn(t, 1<<16, Config{Provider: a.provider, Serial: 1}), 0)

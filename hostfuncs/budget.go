@@ -7,8 +7,8 @@ import (
 
 // Limits bound what one guest may have at once.  Zero in any of them is its default.
 type Limits struct {
-	// Memory is how many bytes of the host's memory the guest may have in all: its linear memory, its tables
-	// and its RDMA objects with their rings and queued events.
+	// Memory is how many bytes of the host's memory the guest may have in all. It covers its linear memory, its
+	// tables and its RDMA objects with their rings and queued events.
 	Memory int64
 	// Registered is how many bytes its memory regions may have together; one byte counts in each of them.
 	Registered int64
@@ -16,8 +16,8 @@ type Limits struct {
 	Handles int64
 	// Files is how many of the process's file descriptors its event channels and CQs may have.
 	Files int64
-	// Ports is how many of the provider's ports its endpoints may have; there are some 28,000 for all endpoints whose
-	// port the provider chooses.
+	// Ports is how many of the provider's ports its endpoints may have.  There are some 28,000 for all endpoints with a
+	// port that the provider chooses.
 	Ports int64
 }
 
@@ -66,8 +66,8 @@ func (c Cost) minus(other Cost) Cost {
 // Budget is the one account of what a guest has.  Everything that takes the host's memory for a guest is charged here
 // before it is made, and credited when it is gone.  The goroutine that runs the guest uses it.
 //
-// Actions of peers are not charged to a guest at that time: a listener pays for requests in advance, a backlog's worth
-// at once, and a call pays for the event that ends it.  So no peer can use up the budget of another guest.
+// Actions of peers are not charged to a guest when they happen. A listener pays for a backlog of requests in advance,
+// and a call pays for the event that ends it. So no peer can use up the budget of another guest.
 type Budget struct {
 	limits Limits
 	used   Cost
@@ -114,8 +114,8 @@ func (b *Budget) Charge(cost Cost) error {
 		errno            syscall.Errno
 		format           func(int64) string
 	}{
-		{"memory", b.limits.Memory, used.Memory, cost.Memory, syscall.ENOMEM, mebibytes},
-		{"registered", b.limits.Registered, used.Registered, cost.Registered, syscall.ENOMEM, mebibytes},
+		{"memory", b.limits.Memory, used.Memory, cost.Memory, syscall.ENOMEM, Bytes},
+		{"registered", b.limits.Registered, used.Registered, cost.Registered, syscall.ENOMEM, Bytes},
 		{"handles", b.limits.Handles, used.Handles, cost.Handles, syscall.EMFILE, count},
 		{"files", b.limits.Files, used.Files, cost.Files, syscall.EMFILE, count},
 		{"ports", b.limits.Ports, used.Ports, cost.Ports, syscall.EMFILE, count},
@@ -137,10 +137,20 @@ func (b *Budget) Credit(cost Cost) {
 	b.sendRoom()
 }
 
-// room is how much memory may still be charged.
-func (b *Budget) room() int64 { return max(0, b.limits.Memory-b.Used().Memory) }
+// left is how much memory may still be charged.
+func (b *Budget) left() int64 { return max(0, b.limits.Memory-b.Used().Memory) }
 
-func mebibytes(bytes int64) string { return fmt.Sprintf("%.4g MiB", float64(bytes)/(1<<20)) }
+// Bytes writes an amount of memory with the unit that fits: 512 B, 64 KiB, 1.104 MiB.
+func Bytes(amount int64) string {
+	value, unit := float64(amount), "B"
+	for _, larger := range []string{"KiB", "MiB", "GiB"} {
+		if value < 1024 {
+			break
+		}
+		value, unit = value/1024, larger
+	}
+	return fmt.Sprintf("%.4g%s", value, unit)
+}
 
 func count(n int64) string { return fmt.Sprint(n) }
 
@@ -164,7 +174,7 @@ func create[T comparable](
 			return i.fail(err)
 		}
 		return i.refuse(
-			syscall.EMFILE, "65536 objects of the kind "+table.kind.String()+" are the most a guest can have",
+			syscall.EMFILE, "a guest can have at most 65536 objects of the kind "+table.kind.String(),
 		)
 	}
 	return int32(handle)

@@ -177,7 +177,7 @@ func TestBudgetIsCredited(t *testing.T) {
 		id := must(t, i, "create_id", 0, 0)
 		put(i, infoAt, Address{Family: 2, IP: [16]byte{192, 0, 2, 1}})
 		if call(t, i, "bind_addr", id, infoAt) == 0 {
-			t.Error("an address of nobody was bound")
+			t.Error("an address that no device has was bound")
 		}
 		put(i, infoAt, Address{Family: 2, IP: [16]byte{127, 0, 0, 1}})
 		must(t, i, "bind_addr", id, infoAt)
@@ -220,8 +220,8 @@ func TestPeersTakeNothingOfTheBudget(t *testing.T) {
 	must(t, victim, "create_cq", 0, 64)
 }
 
-// dataSize is how much memory the process has for data, touched or not (statm of proc(5)), less Go's own heap, which
-// is mapped in large steps.
+// dataSize is how much memory the process has for data, used or not (statm of proc(5)). Go's own heap is subtracted,
+// because it is mapped in large steps.
 func dataSize(t *testing.T) int64 {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/statm")
@@ -237,8 +237,8 @@ func dataSize(t *testing.T) int64 {
 	return pages*int64(os.Getpagesize()) - int64(own[0].Value.Uint64())
 }
 
-// A listener's requests can wait in two places, in the provider and where who reads for another endpoint puts them; all
-// of them are paid for.
+// A listener's requests can wait in the provider, or in the queue that a reader for another endpoint fills. The budget
+// is charged for all of them.
 func TestUnreadRequestsArePaidFor(t *testing.T) {
 	const backlog = 8
 	i := newInstance(t, 1<<16, Config{Budget: NewBudget(Limits{Memory: 4 << 20})})

@@ -9,7 +9,7 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// buildPair is a pair whose active end posts by builders of these operations.
+// buildPair is a pair.  Its active end posts by builders of these operations.
 func buildPair(t *testing.T, ops rdmacore.SendOps) *pair {
 	t.Helper()
 	p := connectPair(t)
@@ -134,7 +134,7 @@ func TestFlushOfAGuest(t *testing.T) {
 	p.complete(t, cq, 2, rdmacore.WCRemAccessErr)
 }
 
-// TestFlushOfAPlainQP: a guest is told what it takes.
+// TestFlushOfAPlainQP: a guest gets the reason of the refusal.
 func TestFlushOfAPlainQP(t *testing.T) {
 	p := connectPair(t)
 	i := p.Instance
@@ -145,8 +145,8 @@ func TestFlushOfAPlainQP(t *testing.T) {
 	}
 }
 
-// TestOlderGuestsPostAsEver: the bytes of placement and level were reserved and may hold anything in what is no FLUSH;
-// send_ops_flags without their bit of comp_mask mean nothing.
+// TestOlderGuestsPostAsEver: the bytes of placement and level were reserved and may have any value in requests other
+// than FLUSH. send_ops_flags without their bit of comp_mask mean nothing.
 func TestOlderGuestsPostAsEver(t *testing.T) {
 	p := connectPair(t)
 	i := p.Instance

@@ -9,8 +9,8 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// A wait that its time ends, or a request to stop, beside a completion that comes at that moment: the completion is
-// taken by this wait or the next one, once, and the request ends one wait.
+// A completion arrives just when a timeout or a request to stop ends a wait. This wait or the next one returns the
+// completion, once, and the request ends one wait.
 func TestEndsOfWaitsBesideCompletions(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for range 20 {

@@ -10,10 +10,11 @@ import (
 // Close frees everything that the guest left, after its last instruction, and returns what that was.  Its
 // peers see DISCONNECTED, as when a process ends.  The error names what could not be freed.
 //
-// Connections end first, so that peers see the end before anything they use is gone.  QPs go before the shared
-// queues, windows and memory regions they reach, and those before the ids, whose device keeps the default PD.  This
-// order does not always fit the references: an unread request is an endpoint with a QP of the listener's shared
-// queue, and goes with the listener.  So objects in use are tried again, as long as something else goes.
+// Connections end first, so that peers see the end before anything they use is gone. QPs are freed before the shared
+// queues, windows and memory regions that they use. Those are freed before the ids, because an id's device keeps the
+// default PD. This order does not always match the references. An unread request is an endpoint with a QP of the
+// listener's shared queue, and is freed with the listener. So objects in use are tried again, as long as something
+// else is freed.
 func (i *Instance) Close() (rdmacore.Live, error) {
 	freed := i.live()
 	end := ending{Instance: i}

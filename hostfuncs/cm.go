@@ -73,7 +73,7 @@ func cmFunctions() []Function {
 func (i *Instance) onID(handle Handle, call func(*rdmacore.ID) error) int32 {
 	ep, ok := i.endpoints.get(handle)
 	if !ok {
-		return i.badHandle(KindEP)
+		return i.badHandle(kindEP)
 	}
 	return i.result(call(ep.id))
 }
@@ -106,18 +106,18 @@ func (i *Instance) creditEvent(handle Handle, event *rdmacore.Event) {
 	}
 }
 
-// The unread requests that a listener keeps: by default the kernel's limit (net.rdma_ucm.max_backlog), or more, up to
-// soft's limit, for a guest that asks for it and has the memory.
+// The unread requests that a listener keeps. The default is the kernel's limit (net.rdma_ucm.max_backlog). A guest
+// that requests more and has the memory gets up to soft's limit.
 const (
 	defaultBacklog = 1024
 	maxBacklog     = 1 << 16
 )
 
-// listen charges the guest with all requests that its peers may have it keep, so that none of them can take what
-// it needs for something else.  The system's maximum is no more than it has room for.
+// listen charges the guest for all requests that its peers may make it keep. So none of them can use up what it needs
+// for something else. The system's maximum is at most what the guest has room for.
 func (i *Instance) listen(handle Handle, backlog uint32) int32 {
 	if backlog == 0 {
-		backlog = uint32(max(1, min(defaultBacklog, i.budget.room()/2/backlogCost(1).Memory)))
+		backlog = uint32(max(1, min(defaultBacklog, i.budget.left()/2/backlogCost(1).Memory)))
 	}
 	backlog = min(backlog, maxBacklog)
 	return i.onID(handle, func(id *rdmacore.ID) error {
@@ -171,10 +171,9 @@ func (i *Instance) withParam(handle Handle, at Pointer, call func(*rdmacore.ID, 
 	})
 }
 
-// mayName reports whether an endpoint without a QP may be connected with the number in param.  A connection manager
-// takes a connection in the name of a QP that has one already for the sign of a peer that has forgotten, and
-// disconnects that one (IBTA 12.4.1): so the number has to be of a QP of this guest's.  Datagrams have no connections,
-// and may do without.
+// mayName reports whether an endpoint without a QP may be connected with the number in param. A second connection for
+// the same QP means that the peer has lost the first one. The connection manager then disconnects it (IBTA 12.4.1). So
+// the number must be that of a QP of this guest. Datagrams have no connections and need no number.
 func (i *Instance) mayName(id *rdmacore.ID, param *rdmacore.ConnParam) bool {
 	if param == nil || param.QPNum == 0 {
 		return id.PortSpace() != rdmacore.PortSpaceTCP

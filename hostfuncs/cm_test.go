@@ -92,8 +92,8 @@ func numberOf(t testing.TB, i *Instance, ep uint64) uint32 {
 	return take[QPAttr](i, eventAt).QPNum
 }
 
-// A connection request in the name of a QP ends its connection, so a guest can name its own QPs only; with one of those
-// the second connection is refused as stale (reason 10) and the first one ends, as the kernel has it.
+// A connection request in the name of a QP ends its connection, so a guest can name its own QPs only. With one of
+// those, the second connection is rejected as stale (reason 10) and the first one ends, as in the kernel.
 func TestForeignQPNumber(t *testing.T) {
 	i := newInstance(t, 1<<16, Config{Serial: 1})
 	listener, active, passive := syncPair(t, i)

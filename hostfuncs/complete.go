@@ -46,7 +46,7 @@ func completeFunctions() []Function {
 func (i *Instance) complete(handle Handle, timeout Nanoseconds) int32 {
 	ep, ok := i.endpoints.get(handle)
 	if !ok {
-		return i.badHandle(KindEP)
+		return i.badHandle(kindEP)
 	}
 	failed := i.wait(timeout, func(ctx context.Context) error { return ep.id.Complete(ctx) })
 	// An event that ends a call is read, with any status; a wait that is given up leaves it to come.
@@ -59,7 +59,7 @@ func (i *Instance) complete(handle Handle, timeout Nanoseconds) int32 {
 func (i *Instance) getRequest(handle Handle, timeout Nanoseconds) int32 {
 	ep, ok := i.endpoints.get(handle)
 	if !ok {
-		return i.badHandle(KindEP)
+		return i.badHandle(kindEP)
 	}
 	var child *rdmacore.ID
 	if failed := i.wait(timeout, func(ctx context.Context) (err error) {
@@ -74,7 +74,7 @@ func (i *Instance) getRequest(handle Handle, timeout Nanoseconds) int32 {
 func (i *Instance) epEvent(handle Handle, at Pointer) int32 {
 	ep, ok := i.endpoints.get(handle)
 	if !ok {
-		return i.badHandle(KindEP)
+		return i.badHandle(kindEP)
 	}
 	event := ep.id.Event()
 	if event == nil {

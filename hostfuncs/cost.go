@@ -7,10 +7,10 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// What an object takes of the host's memory.  It is the requested size times the size of an entry on the
-// embedded provider, which rounds numbers of entries up to a power of two, plus a sum for everything else in the core
-// and here.  A test compares them with the actual growth of the process.  The drivers of devices take as
-// much or, with memory of their own, less.
+// What an object takes of the host's memory. It is the requested size times the size of an entry on the embedded
+// provider. A constant for everything else in the core and here is added. The provider rounds numbers of entries up to
+// a power of two. A test compares them with the actual growth of the process. The drivers of devices take as much or,
+// with memory of their own, less.
 const (
 	cqeBytes     = 72 // struct soft_cqe and its time stamp
 	sendBytes    = 96 // struct soft_send_wqe, an atomic's operand, and the end of a cache line
@@ -69,11 +69,11 @@ func cqCost(entries uint32) Cost {
 	return Cost{Memory: cqBytes + ring(entries, cqeBytes), Handles: 1, Files: 1}
 }
 
-// sharingCQCost is that of a CQ whose events come by a channel that others share.
+// sharingCQCost is that of a CQ with events on a channel that others share.
 func sharingCQCost(entries uint32) Cost { return cqCost(entries).minus(Cost{Files: 1}) }
 
-// resizedCQCost is that of a CQ that had other rings, which it keeps for when it has such a size again: all of
-// them together are less than twice the largest.
+// resizedCQCost is that of a CQ that had other rings. It keeps these for when it has such a size again. All of them
+// together are less than twice the largest.
 func resizedCQCost(before Cost, entries uint32) Cost {
 	cost := cqCost(entries)
 	cost.Memory, cost.Files = max(before.Memory, cqBytes+2*(cost.Memory-cqBytes)), before.Files
@@ -110,6 +110,6 @@ func mrCost(length uint64) Cost {
 	return Cost{Memory: plainBytes, Registered: int64(length), Handles: 1}
 }
 
-// backlogCost is what a listener's unread requests take: its backlog in the provider, and as many again that were read
-// while looking for the events of another endpoint.
+// backlogCost is the cost of a listener's unread requests. These are its backlog in the provider, and as many that
+// were read during a search for the events of another endpoint.
 func backlogCost(backlog uint32) Cost { return Cost{Memory: 2 * int64(backlog) * requestSize} }

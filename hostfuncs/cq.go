@@ -9,8 +9,8 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// maxAttempts bounds spin_cq: at some 50 ns an attempt it is back within a few milliseconds, so that a
-// guest which has to end is not kept in native code.
+// maxAttempts bounds spin_cq. At some 50 ns an attempt it returns within a few milliseconds. So a guest which has to
+// end does not stay in native code.
 const maxAttempts = 1 << 16
 
 func cqFunctions() []Function {
@@ -37,7 +37,7 @@ func cqFunctions() []Function {
 		},
 		{
 			Name: "resize_cq", Since: v1_3, Capability: CapabilityWork,
-			Doc:     "Makes room for so many completions (ibv_resize_cq(3)).",
+			Doc:     "Makes room for a number of completions (ibv_resize_cq(3)).",
 			Params:  []Param{cq, {"entries", U32, "", "completions it must hold"}},
 			Errors:  "EINVAL: none, more than the device can hold, or fewer than are in it.",
 			binding: bind2((*Instance).resizeCQ),
@@ -61,7 +61,7 @@ func cqFunctions() []Function {
 		},
 		{
 			Name: "spin_cq", Since: v1, Capability: CapabilityWork,
-			Doc: "Polls in native code until there is a completion, at most so many times. This gives the " +
+			Doc: "Polls in native code until there is a completion, or `attempts` times. This gives the " +
 				"lowest latency to a guest without other work.",
 			Params: []Param{cq, wc, max,
 				{"attempts", U32, "", "some 50 ns each; more than 65536 are taken as 65536"}},
@@ -89,7 +89,7 @@ func (i *Instance) createCQ(epHandle Handle, entries uint32) int32 {
 func cqOwner() Param {
 	return Param{
 		"ep", HandleOf, "ep",
-		"on whose device; 0 for the default device; a comp_channel (since 1.6): its events come there",
+		"an endpoint of the device; 0 for the default device; a comp_channel (since 1.6): its events come there",
 	}
 }
 
@@ -147,7 +147,7 @@ func (i *Instance) pollCQ(handle Handle, wc Pointer, max uint32) int32 {
 func (i *Instance) spinCQ(handle Handle, wc Pointer, max, attempts uint32) int32 {
 	cq, ok := i.cqs.get(handle)
 	if !ok {
-		return i.badHandle(KindCQ)
+		return i.badHandle(kindCQ)
 	}
 	wcs, wrong := view[rdmacore.WC](i, wc, max)
 	if wrong != 0 {

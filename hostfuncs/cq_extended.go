@@ -22,7 +22,7 @@ func extendedCQFunctions() []Function {
 	return []Function{
 		{
 			Name: "create_cq_ex", Since: v1_4, Capability: CapabilityWork,
-			Doc: "Makes a completion queue whose completions have these fields and time stamps " +
+			Doc: "Makes a completion queue that has these fields and time stamps of completions " +
 				"(ibv_create_cq_ex(3)). It is " +
 				"polled and destroyed as any other; a field of wc that it was not made with is 0.",
 			Params: []Param{
@@ -42,7 +42,7 @@ func extendedCQFunctions() []Function {
 		},
 		{
 			Name: "wait_cq_timestamps", Since: v1_4, Capability: CapabilityWork, Blocking: true,
-			Doc: "Waits until there is a completion, as wait_cq does, and tells when it came.",
+			Doc: "Waits until there is a completion, as wait_cq does, with the time when it came.",
 			Params: append(taking[:len(taking):len(taking)], Param{
 				"timeout_ns", I64, "", "how long to wait; -1 without limit",
 			}),

@@ -14,7 +14,8 @@ func deviceFunctions() []Function {
 		Params: []Param{
 			{
 				"ep", HandleOf, "ep",
-				"whose device; 0 for the default device: that of the role, otherwise the first with an active port",
+				"an endpoint of the device; 0 for the default device: " +
+					"that of the role, otherwise the first with an active port",
 			},
 			{"address", Out, "address", "its port is 0"},
 		},
@@ -49,7 +50,7 @@ func (i *Instance) deviceNamed(handle Handle) (*rdmacore.Device, int32) {
 	}
 	ep, ok := i.endpoints.get(handle)
 	if !ok {
-		return nil, i.badHandle(KindEP)
+		return nil, i.badHandle(kindEP)
 	}
 	device := ep.id.Device()
 	if device == nil {

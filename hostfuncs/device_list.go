@@ -53,7 +53,7 @@ func deviceListFunctions() []Function {
 			Name: "query_gid_ex", Since: v1_5, Capability: CapabilityDevice,
 			Doc: "Writes an entry of a port's table of GIDs (ibv_query_gid_ex(3)).",
 			Params: []Param{
-				{"ep", HandleOf, "ep", "whose device; 0 for the default device"},
+				{"ep", HandleOf, "ep", "an endpoint of the device; 0 for the default device"},
 				{"port", U32, "", "its number, from 1"},
 				{"index", U32, "", "in the table, from 0"},
 				{"entry", Out, "gid_entry", ""}},

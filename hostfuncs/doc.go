@@ -1,14 +1,14 @@
-// Package hostfuncs is the ABI between rdmarun and its guests: one table names every function and
-// struct (Functions, Structs, Enums), one file a subject implements them, and the generator in gen
-// makes the SDKs and the reference from the same table.
+// Package hostfuncs is the ABI between rdmarun and its guests. One table names every function and struct (Functions,
+// Structs, Enums), and one file a subject implements them. The generator in gen makes the SDKs and the reference from
+// the same table.
 //
 // # Style
 //
 //   - Import module "rdma"; parameters are i32 and i64; one i32 result, >= 0 a value or handle, < 0 a
 //     negative Linux errno.  Anything else comes back through a pointer the guest gives.
-//   - A pointer is an offset into the guest's linear memory.  The host checks offset and length once,
-//     without overflow: -EFAULT outside memory, -EINVAL for a struct that is not aligned as compilers align it
-//     (to 4 bytes, with 64-bit fields to 8).
+//   - A pointer is an offset into the guest's linear memory. The host checks offset and length once, without
+//     overflow. Outside memory the result is -EFAULT, and for a struct that is not aligned as compilers align it
+//     -EINVAL. The alignment is 4 bytes, with 64-bit fields 8.
 //   - A handle names an object of this instance: kind(4) | generation(11) | index(16), so never
 //     negative.  One that is stale, of another kind or of another instance is -EBADF.
 //   - Structs are little-endian, every byte of padding is a field, and their size is a multiple of 8.
@@ -19,10 +19,10 @@
 //
 // # Lifetimes
 //
-// An Instance belongs to one guest.  Only the goroutine that runs the guest uses it, except for RequestStop.  Close
-// frees what the guest left, children before parents, after the guest's last instruction.  A region that
-// a guest registers is a range of its linear memory itself; each registration holds a reference to the
-// mapping, so the provider never writes into memory that is gone.
+// An Instance belongs to one guest. Only the goroutine that runs the guest uses it, except for RequestStop. Close
+// frees what the guest left, children before parents, after the guest's last instruction. A region that a guest
+// registers is a range of its linear memory itself. Each registration holds a reference to the mapping, so the
+// provider never writes into unmapped memory.
 package hostfuncs
 
 //go:generate go run ./gen

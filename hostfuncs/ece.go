@@ -21,7 +21,7 @@ func eceFunctions() []Function {
 		{
 			Name: "set_local_ece", Since: v1_1, Capability: CapabilityCM,
 			Doc: "Sets the enhanced connection establishment options to offer or to answer with, of an endpoint " +
-				"whose QP is not its own (rdma_set_local_ece(3)).",
+				"without a QP of its own (rdma_set_local_ece(3)).",
 			Params:  []Param{ep, {"ece", In, "ece", ""}},
 			Errors:  "EINVAL: the endpoint has a QP, which does this by itself, or vendor_id is 0.",
 			binding: bind2((*Instance).setLocalECE),
@@ -60,7 +60,7 @@ func eceFunctions() []Function {
 		},
 		{
 			Name: "notify", Since: v1_1, Capability: CapabilityCM,
-			Doc: "Tells the connection manager of an asynchronous event of the endpoint's QP (rdma_notify(3)): " +
+			Doc: "Reports to the connection manager an asynchronous event of the endpoint's QP (rdma_notify(3)): " +
 				"COMM_EST (4), data before the peer's last message, brings ESTABLISHED.",
 			Params:  []Param{ep, {"event", U32, "", "number of enum ibv_event_type"}},
 			Errors:  "EISCONN: it is established. EINVAL: another event, or nothing to establish.",
@@ -84,7 +84,7 @@ func (e *ECE) core() rdmacore.ECE {
 func (i *Instance) getRemoteECE(handle Handle, at Pointer) int32 {
 	ep, ok := i.endpoints.get(handle)
 	if !ok {
-		return i.badHandle(KindEP)
+		return i.badHandle(kindEP)
 	}
 	ece, err := ep.id.GetRemoteECE()
 	if err != nil {
@@ -108,7 +108,7 @@ func (i *Instance) setECE(handle Handle, at Pointer) int32 {
 	}
 	qp, ok := i.qps.get(handle)
 	if !ok {
-		return i.badHandle(KindQP)
+		return i.badHandle(kindQP)
 	}
 	return i.result(qp.SetECE(ece.core()))
 }
@@ -116,7 +116,7 @@ func (i *Instance) setECE(handle Handle, at Pointer) int32 {
 func (i *Instance) queryECE(handle Handle, at Pointer) int32 {
 	qp, ok := i.qps.get(handle)
 	if !ok {
-		return i.badHandle(KindQP)
+		return i.badHandle(kindQP)
 	}
 	ece, err := qp.QueryECE()
 	if err != nil {

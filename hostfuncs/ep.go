@@ -184,7 +184,7 @@ func (i *Instance) epConfig(at Pointer, pd Handle, attr Pointer) (config rdmacor
 	}
 	var ok bool
 	if config.PD, ok = i.pds.get(pd); !ok && (pd != 0 || config.QP != nil) {
-		return config, i.badHandle(KindPD)
+		return config, i.badHandle(kindPD)
 	}
 	if config.QP == nil {
 		config.PD = nil
@@ -243,7 +243,7 @@ func (i *Instance) destroyEP(handle Handle) int32 {
 func (i *Instance) dropEndpoint(handle Handle, destroy func(*endpoint) error) int32 {
 	ep, ok := i.endpoints.get(handle)
 	if !ok {
-		return i.badHandle(KindEP)
+		return i.badHandle(kindEP)
 	}
 	err := destroy(ep)
 	i.forgetEndpoint(handle, ep)
@@ -271,7 +271,7 @@ func (i *Instance) peerAddress(handle Handle, address Pointer) int32 {
 func (i *Instance) writeAddress(handle Handle, at Pointer, of func(*rdmacore.ID) netip.AddrPort) int32 {
 	ep, ok := i.endpoints.get(handle)
 	if !ok {
-		return i.badHandle(KindEP)
+		return i.badHandle(kindEP)
 	}
 	out, wrong := view[Address](i, at, 1)
 	if wrong != 0 {

@@ -26,7 +26,7 @@ func (i *Instance) refuse(errno syscall.Errno, why string) int32 {
 }
 
 // badHandle is the answer to a handle that names nothing here.
-func (i *Instance) badHandle(kind HandleKind) int32 {
+func (i *Instance) badHandle(kind handleKind) int32 {
 	return i.refuse(syscall.EBADF, "no such "+kind.String()+" handle (stale, of another kind, or of another guest)")
 }
 
@@ -44,8 +44,8 @@ type refusal struct {
 func (e *refusal) Error() string { return e.errno.Error() + ": " + e.why }
 func (e *refusal) Unwrap() error { return e.errno }
 
-// errnoOf is the errno of the ABI for an error.  It maps any errno outside the ABI to one of the ABI: a peer's status
-// in an event, a code of the kernel's own (ENOTSUPP), or of the resolver.
+// errnoOf is the errno of the ABI for an error. It maps any errno outside the ABI to one of the ABI. Such an errno is
+// a peer's status in an event, a code of the kernel's own (ENOTSUPP), or one of the resolver.
 func errnoOf(err error) syscall.Errno {
 	var errno syscall.Errno
 	switch {

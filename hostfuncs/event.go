@@ -13,13 +13,13 @@ import (
 type CMEvent struct {
 	_          structs.HostLayout
 	StructSize uint32    `abi:"struct_size" doc:"size of this struct as the guest knows it, set before the call"`
-	EP         Handle    `abi:"ep" doc:"whose event it is; for CONNECT_REQUEST the new endpoint, the guest's to destroy"`
+	EP         Handle    `abi:"ep" doc:"the endpoint of the event; for CONNECT_REQUEST the new endpoint, the guest's to destroy"`
 	Listener   Handle    `abi:"listener" doc:"CONNECT_REQUEST: the listening endpoint; else 0"`
 	Type       uint32    `abi:"event" enum:"cm_event_type" doc:""`
 	Status     int32     `abi:"status" doc:"0, a negative errno, or a positive reason of the peer (REJECTED, UNREACHABLE)"`
 	Reserved   uint32    `abi:"reserved" doc:"0"`
 	Param      ConnParam `abi:"param" doc:"what the peer sent with the message, seen from this side"`
-	AH         AHAttr    `abi:"ah" doc:"datagrams: how to reach the peer or the group, whose QP is param.qp_num"`
+	AH         AHAttr    `abi:"ah" doc:"datagrams: how to reach the peer or the group; param.qp_num is its QP"`
 	QKey       uint32    `abi:"qkey" doc:"datagrams: of the peer or the group"`
 	Held       Handle    `abi:"held" doc:"of a channel that holds its events: for ack_event; else 0"`
 	Arg        uint64    `abi:"arg" doc:"multicast: the tag of the join; USER: that of write_event"`
@@ -33,7 +33,8 @@ func eventFunctions() []Function {
 			"Events of other endpoints stay for other calls.",
 		Params: []Param{
 			{"channel", HandleOf, "event_channel", "0 for that of ep, which a synchronous one has too"},
-			{"ep", HandleOf, "ep", "whose event to wait for (a listener's are its CONNECT_REQUESTs); 0 for any"},
+			{"ep", HandleOf, "ep", "the endpoint to wait for (events of a listener are its " +
+				"CONNECT_REQUESTs); 0 for any"},
 			{"event", InOut, "cm_event", ""},
 			{"timeout_ns", I64, "", "how long to wait; -1 without limit"},
 		},
@@ -52,7 +53,7 @@ func (i *Instance) waitEvent(channelHandle, epHandle Handle, at Pointer, timeout
 	if epHandle != 0 {
 		ep, ok := i.endpoints.get(epHandle)
 		if !ok {
-			return i.badHandle(KindEP)
+			return i.badHandle(kindEP)
 		}
 		only = ep.id
 		if channel == nil {
@@ -60,7 +61,7 @@ func (i *Instance) waitEvent(channelHandle, epHandle Handle, at Pointer, timeout
 		}
 	}
 	if channel == nil {
-		return i.badHandle(KindChannel)
+		return i.badHandle(kindChannel)
 	}
 	if wrong := roomFor[CMEvent](i, at); wrong != 0 {
 		return i.badPointer("event", wrong)

@@ -76,7 +76,7 @@ func (i *Instance) eventfdWrite(handle Handle, value uint64) int32 {
 	fd, ok := i.eventfds.get(handle)
 	switch {
 	case !ok:
-		return i.badHandle(KindEventFD)
+		return i.badHandle(kindEventFD)
 	case value > efdMost:
 		return i.refuse(syscall.EINVAL, "an eventfd takes 2^64-2 at most")
 	case value > efdMost-fd.count:
@@ -89,7 +89,7 @@ func (i *Instance) eventfdWrite(handle Handle, value uint64) int32 {
 func (i *Instance) eventfdRead(handle Handle, at Pointer) int32 {
 	fd, ok := i.eventfds.get(handle)
 	if !ok {
-		return i.badHandle(KindEventFD)
+		return i.badHandle(kindEventFD)
 	}
 	out, wrong := view[uint64](i, at, 1)
 	if wrong != 0 {

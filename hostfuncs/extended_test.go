@@ -14,7 +14,7 @@ const (
 	clockAt  = 0x2140
 )
 
-// withQueue is one more connection to the pair's listener, whose active end sends to that CQ.
+// withQueue is one more connection to the pair's listener, with that CQ at its active end.
 func (p *pair) withQueue(t testing.TB, cq uint64) (active, passive uint64) {
 	t.Helper()
 	i := p.Instance

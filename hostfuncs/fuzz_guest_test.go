@@ -20,7 +20,7 @@ const (
 	fuzzPages   = 0x10000
 )
 
-// fuzzGuest is a guest whose program is drawn.  One goroutine drives it.
+// fuzzGuest is a guest with a random program.  One goroutine drives it.
 type fuzzGuest struct {
 	*Instance
 	world  *fuzzWorld
@@ -69,7 +69,7 @@ func latest[T any](g *fuzzGuest, from []T) T {
 	return chosen(g, from)
 }
 
-// room is place for so many bytes, aligned as structs are.
+// left is place for so many bytes, aligned as structs are.
 func (g *fuzzGuest) room(size uint32) Pointer {
 	if uint32(g.next)+size > fuzzBuffers {
 		g.next = fuzzScratch
@@ -92,7 +92,7 @@ func give[T any](g *fuzzGuest, values ...T) uint64 {
 	return uint64(at)
 }
 
-// sized is a struct for the host to write, of which it has to be told the size.
+// sized is a struct for the host to write, with its size as an argument.
 func sized[T any](g *fuzzGuest) Pointer {
 	var one T
 	at := Pointer(give(g, one))
@@ -101,35 +101,35 @@ func sized[T any](g *fuzzGuest) Pointer {
 }
 
 // handles are those of a guest's live objects of a kind.
-func (g *fuzzGuest) handles(kind HandleKind) []Handle {
+func (g *fuzzGuest) handles(kind handleKind) []Handle {
 	switch kind {
-	case KindChannel:
+	case kindChannel:
 		return live(&g.channels)
-	case KindEP:
+	case kindEP:
 		return live(&g.endpoints)
-	case KindPD:
+	case kindPD:
 		return live(&g.pds)
-	case KindMR:
+	case kindMR:
 		return live(&g.mrs)
-	case KindCQ:
+	case kindCQ:
 		return live(&g.cqs)
-	case KindQP:
+	case kindQP:
 		return live(&g.qps)
-	case KindEvent:
+	case kindEvent:
 		return live(&g.events)
-	case KindSRQ:
+	case kindSRQ:
 		return live(&g.srqs)
-	case KindAH:
+	case kindAH:
 		return live(&g.ahs)
-	case KindMW:
+	case kindMW:
 		return live(&g.mws)
-	case KindEventFD:
+	case kindEventFD:
 		return live(&g.eventfds)
-	case KindStream:
+	case kindStream:
 		return live(&g.streams)
-	case KindDevice:
+	case kindDevice:
 		return live(&g.devices)
-	case KindCompChannel:
+	case kindCompChannel:
 		return live(&g.compChannels)
 	}
 	return nil
@@ -144,17 +144,17 @@ func live[T comparable](table *handleTable[T]) (handles []Handle) {
 }
 
 // some is a live handle of a kind; 0 when there is none.
-func (g *fuzzGuest) some(kind HandleKind) uint64 { return uint64(chosen(g, g.handles(kind))) }
+func (g *fuzzGuest) some(kind handleKind) uint64 { return uint64(chosen(g, g.handles(kind))) }
 
 // perhaps is some, or now and then 0.
-func (g *fuzzGuest) perhaps(kind HandleKind) uint64 {
+func (g *fuzzGuest) perhaps(kind handleKind) uint64 {
 	if g.one(4) {
 		return 0
 	}
 	return g.some(kind)
 }
 
-func kindOf(name string) HandleKind {
+func kindOf(name string) handleKind {
 	for kind, each := range kindNames {
 		if each == name {
 			return kind
@@ -225,12 +225,12 @@ func (g *fuzzGuest) full(name string) bool {
 	}
 	for kind := range kindNames {
 		if len(g.handles(kind)) > most {
-			g.call(map[HandleKind]string{KindChannel: "destroy_event_channel", KindEP: "destroy_ep",
-				KindPD: "dealloc_pd",
-				KindMR: "dereg_mr", KindCQ: "destroy_cq", KindQP: "destroy_qp", KindEvent: "ack_event",
-				KindSRQ: "destroy_srq",
-				KindAH:  "destroy_ah", KindMW: "dealloc_mw", KindEventFD: "destroy_eventfd", KindStream: "stream_close",
-				KindDevice: "close_device", KindCompChannel: "destroy_comp_channel"}[kind], g.some(kind))
+			g.call(map[handleKind]string{kindChannel: "destroy_event_channel", kindEP: "destroy_ep",
+				kindPD: "dealloc_pd",
+				kindMR: "dereg_mr", kindCQ: "destroy_cq", kindQP: "destroy_qp", kindEvent: "ack_event",
+				kindSRQ: "destroy_srq",
+				kindAH:  "destroy_ah", kindMW: "dealloc_mw", kindEventFD: "destroy_eventfd", kindStream: "stream_close",
+				kindDevice: "close_device", kindCompChannel: "destroy_comp_channel"}[kind], g.some(kind))
 			return true
 		}
 	}
@@ -262,8 +262,8 @@ func (g *fuzzGuest) stale(f *Function, words []uint64) string {
 	return ""
 }
 
-// bound keeps a call from what takes real time: a wait without an end is one that a request to stop ends, and names
-// are not asked of name servers.
+// bound keeps a call from taking real time. A wait without a timeout is one that a request to stop ends, and no name
+// server is queried.
 func (g *fuzzGuest) bound(f *Function, words []uint64) {
 	if last := len(words) - 1; f.Blocking && last >= 0 && f.Params[last].Type == I64 {
 		switch {
@@ -369,10 +369,10 @@ func (g *fuzzGuest) argument(p Param) uint64 {
 }
 
 // handleFor is mostly a live handle of the kind, and else a stale one, another guest's, or none at all.
-func (g *fuzzGuest) handleFor(kind HandleKind) uint64 {
+func (g *fuzzGuest) handleFor(kind handleKind) uint64 {
 	if !g.one(6) {
-		if kind == KindEP && g.one(4) {
-			return uint64(chosen(g, append(g.handles(KindDevice), 0))) // 0: the default device
+		if kind == kindEP && g.one(4) {
+			return uint64(chosen(g, append(g.handles(kindDevice), 0))) // 0: the default device
 		}
 		return g.some(kind)
 	}
@@ -382,7 +382,7 @@ func (g *fuzzGuest) handleFor(kind HandleKind) uint64 {
 	case 1:
 		return chosen(g, g.world.heard().handles)
 	case 2:
-		return g.some(HandleKind(1 + g.random.IntN(len(kindNames))))
+		return g.some(handleKind(1 + g.random.IntN(len(kindNames))))
 	}
 	return uint64(g.number32())
 }
@@ -419,7 +419,7 @@ func (g *fuzzGuest) fill(s *Struct, at uint32) {
 			if !g.one(3) {
 				kind := fieldKind(f)
 				if f.Name == "handle" {
-					kind = HandleKind(1 + g.random.IntN(len(kindNames)))
+					kind = handleKind(1 + g.random.IntN(len(kindNames)))
 				}
 				store(to, g.handleFor(kind))
 			}
@@ -440,14 +440,14 @@ func (g *fuzzGuest) fill(s *Struct, at uint32) {
 	}
 }
 
-func fieldKind(f *Field) HandleKind {
+func fieldKind(f *Field) handleKind {
 	switch f.Name {
 	case "send_cq", "recv_cq":
-		return KindCQ
+		return kindCQ
 	case "listener":
-		return KindEP
+		return kindEP
 	case "held":
-		return KindEvent
+		return kindEvent
 	}
 	return kindOf(f.Name)
 }

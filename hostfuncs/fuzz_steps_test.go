@@ -53,15 +53,15 @@ func (g *fuzzGuest) anyCalls() {
 
 // makeObjects makes what the other steps need.
 func (g *fuzzGuest) makeObjects() {
-	if len(g.handles(KindChannel)) < 3 {
+	if len(g.handles(kindChannel)) < 3 {
 		if channel := g.call("create_event_channel"); channel > 0 && g.one(4) {
 			g.call("hold_events", uint64(channel), 1)
 		}
 	}
-	if len(g.handles(KindPD)) < 3 {
+	if len(g.handles(kindPD)) < 3 {
 		g.call("alloc_pd", 0)
 	}
-	if len(g.handles(KindMR)) < 6 {
+	if len(g.handles(kindMR)) < 6 {
 		g.register()
 	}
 	switch g.random.IntN(8) {
@@ -70,12 +70,12 @@ func (g *fuzzGuest) makeObjects() {
 	case 1:
 		g.call("create_cq_ex", 0, 64, uint64(g.enumerated("wc_fields")))
 	case 2:
-		g.call("create_srq", g.some(KindPD), give(g, SRQAttr{StructSize: 16, MaxWR: 8, MaxSGE: 2}))
+		g.call("create_srq", g.some(kindPD), give(g, SRQAttr{StructSize: 16, MaxWR: 8, MaxSGE: 2}))
 	case 3:
-		g.call("alloc_mw", g.some(KindPD), 1+uint64(g.random.Uint32N(2)))
+		g.call("alloc_mw", g.some(kindPD), 1+uint64(g.random.Uint32N(2)))
 	case 4:
 		g.call(
-			"create_ah", g.some(KindPD),
+			"create_ah", g.some(kindPD),
 			give(g, AHAttr{IsGlobal: 1, PortNum: 1, DGID: [16]byte{10: 0xff, 11: 0xff, 12: 127, 15: 1}}),
 			uint64(g.room(8)),
 		)
@@ -92,17 +92,17 @@ func (g *fuzzGuest) register() {
 	var handle int32
 	if g.one(4) {
 		handle = g.call(
-			"reg_mr_iova", g.some(KindPD), uint64(start), uint64(length), g.number64()&^7, uint64(access), uint64(out),
+			"reg_mr_iova", g.some(kindPD), uint64(start), uint64(length), g.number64()&^7, uint64(access), uint64(out),
 		)
 	} else {
-		handle = g.call("reg_mr", g.some(KindPD), uint64(start), uint64(length), uint64(access), uint64(out))
+		handle = g.call("reg_mr", g.some(kindPD), uint64(start), uint64(length), uint64(access), uint64(out))
 	}
 	if handle > 0 {
 		g.learnKey(Handle(handle), out)
 	}
-	if mr := g.some(KindMR); g.one(4) && mr != 0 {
+	if mr := g.some(kindMR); g.one(4) && mr != 0 {
 		change := MRChange{StructSize: uint32(unsafe.Sizeof(MRChange{})), Flags: 1 + g.random.Uint32N(7), PD: Handle(
-			g.some(KindPD),
+			g.some(kindPD),
 		),
 			Access: access, Start: uint64(start), Length: uint64(length)}
 		if g.call("rereg_mr", mr, give(g, change), uint64(out)) == 0 {
@@ -126,13 +126,13 @@ func (g *fuzzGuest) qpAttr() uint64 {
 		MaxSendSGE: g.random.Uint32N(4), MaxRecvSGE: 1 + g.random.Uint32N(3), MaxInlineData: g.random.Uint32N(3) * 32,
 		SQSigAll: g.random.Uint32N(2)}
 	if g.one(4) {
-		attr.SendCQ = Handle(g.some(KindCQ))
+		attr.SendCQ = Handle(g.some(kindCQ))
 	}
 	if g.one(4) {
-		attr.RecvCQ = Handle(g.some(KindCQ))
+		attr.RecvCQ = Handle(g.some(kindCQ))
 	}
 	if g.one(4) {
-		attr.SRQ = Handle(g.some(KindSRQ))
+		attr.SRQ = Handle(g.some(kindSRQ))
 	}
 	return give(g, attr)
 }
@@ -159,11 +159,11 @@ func (g *fuzzGuest) param(ep uint64) uint64 {
 
 func (g *fuzzGuest) listenSomewhere() {
 	info := AddrInfo{StructSize: uint32(unsafe.Sizeof(AddrInfo{})), Flags: raiPassive, PortSpace: g.space()}
-	pd, attr := g.some(KindPD), g.qpAttr()
+	pd, attr := g.some(kindPD), g.qpAttr()
 	if g.one(3) {
 		pd, attr = 0, 0
 	}
-	ep := g.call("create_ep", g.perhaps(KindChannel), give(g, info), pd, attr)
+	ep := g.call("create_ep", g.perhaps(kindChannel), give(g, info), pd, attr)
 	if ep < 0 {
 		return
 	}
@@ -185,11 +185,11 @@ func (g *fuzzGuest) destination() (Address, uint32) {
 func (g *fuzzGuest) dial() {
 	to, space := g.destination()
 	info := AddrInfo{StructSize: uint32(unsafe.Sizeof(AddrInfo{})), PortSpace: space, TimeoutMS: 5, Destination: to}
-	pd, attr := g.some(KindPD), g.qpAttr()
+	pd, attr := g.some(kindPD), g.qpAttr()
 	if g.one(3) {
 		pd, attr = 0, 0
 	}
-	ep := g.call("create_ep", g.perhaps(KindChannel), give(g, info), pd, attr)
+	ep := g.call("create_ep", g.perhaps(kindChannel), give(g, info), pd, attr)
 	if ep < 0 {
 		return
 	}
@@ -227,7 +227,7 @@ func (g *fuzzGuest) learnQP(ep uint64) {
 // dialBySteps takes the steps of create_ep one by one, and has queue pairs with builders.
 func (g *fuzzGuest) dialBySteps() {
 	to, space := g.destination()
-	ep := g.call("create_id", g.perhaps(KindChannel), uint64(space))
+	ep := g.call("create_id", g.perhaps(kindChannel), uint64(space))
 	if ep < 0 {
 		return
 	}
@@ -246,13 +246,13 @@ func (g *fuzzGuest) dialBySteps() {
 	path := g.room(512)
 	if n := g.call("query_route", id, uint64(path), 512); n > 0 && g.one(2) {
 		g.call(
-			"set_option", chosen(g, []uint64{id, g.some(KindEP)}), uint64(rdmacore.OptionIB),
+			"set_option", chosen(g, []uint64{id, g.some(kindEP)}), uint64(rdmacore.OptionIB),
 			uint64(rdmacore.OptionIBPath), uint64(path), uint64(n),
 		)
 	}
 	switch g.random.IntN(4) {
 	case 0:
-		g.call("create_qp", id, g.some(KindPD), g.qpAttr())
+		g.call("create_qp", id, g.some(kindPD), g.qpAttr())
 	case 1, 2:
 		ops := uint64(0)
 		for range 1 + g.random.IntN(12) {
@@ -262,7 +262,7 @@ func (g *fuzzGuest) dialBySteps() {
 			StructSize: uint32(unsafe.Sizeof(QPExtra{})), CompMask: uint32(rdmacore.QPInitSendOpsFlags),
 			SendOpsFlags: ops &^ uint64(rdmacore.SendOpTSO),
 		}
-		g.call("create_qp_ex", id, g.some(KindPD), g.qpAttr(), give(g, extra))
+		g.call("create_qp_ex", id, g.some(kindPD), g.qpAttr(), give(g, extra))
 	}
 	g.connectFrom(id)
 }
@@ -330,7 +330,7 @@ func (g *fuzzGuest) answerRequest(ep uint64) {
 	case 2:
 		return // no peer answers
 	case 3:
-		g.call("create_qp", ep, g.some(KindPD), g.qpAttr())
+		g.call("create_qp", ep, g.some(kindPD), g.qpAttr())
 	}
 	g.postReceives(ep)
 	g.call("accept", ep, g.param(ep))
@@ -348,11 +348,11 @@ func (g *fuzzGuest) attend() {
 			continue
 		}
 		each.random, each.next = g.random, fuzzScratch
-		for _, channel := range each.handles(KindChannel) {
+		for _, channel := range each.handles(kindChannel) {
 			for n := 0; n < 6 && each.event(uint64(channel), 0, 0); n++ {
 			}
 		}
-		for _, ep := range each.handles(KindEP) {
+		for _, ep := range each.handles(kindEP) {
 			if object, ok := each.endpoints.get(ep); ok && object.id.Synchronous() {
 				each.attendSynchronous(uint64(ep), object.id.Listening())
 			}
@@ -376,24 +376,24 @@ func (g *fuzzGuest) attendSynchronous(ep uint64, listening bool) {
 
 func (g *fuzzGuest) hangUp() {
 	if g.one(2) {
-		g.call("disconnect", g.some(KindEP))
+		g.call("disconnect", g.some(kindEP))
 	}
 	if g.one(4) {
-		g.call("migrate_id", g.some(KindEP), g.perhaps(KindChannel))
+		g.call("migrate_id", g.some(kindEP), g.perhaps(kindChannel))
 	}
-	kind := HandleKind(1 + g.random.IntN(len(kindNames)))
+	kind := handleKind(1 + g.random.IntN(len(kindNames)))
 	if ends := endings[kind]; ends != nil {
 		g.call(chosen(g, ends), g.some(kind))
 	}
 }
 
 // endings are the functions that end an object of a kind.
-var endings = map[HandleKind][]string{
-	KindEP: {"destroy_ep", "destroy_qp", "destroy_id"}, KindPD: {"dealloc_pd"}, KindMR: {"dereg_mr"},
-	KindCQ:  {"destroy_cq"},
-	KindSRQ: {"destroy_srq"}, KindMW: {"dealloc_mw"}, KindAH: {"destroy_ah"}, KindChannel: {"destroy_event_channel"},
-	KindEventFD: {"destroy_eventfd"}, KindStream: {"stream_close"}, KindDevice: {"close_device"},
-	KindQP: {"destroy_qp"}, KindCompChannel: {"destroy_comp_channel"},
+var endings = map[handleKind][]string{
+	kindEP: {"destroy_ep", "destroy_qp", "destroy_id"}, kindPD: {"dealloc_pd"}, kindMR: {"dereg_mr"},
+	kindCQ:  {"destroy_cq"},
+	kindSRQ: {"destroy_srq"}, kindMW: {"dealloc_mw"}, kindAH: {"destroy_ah"}, kindChannel: {"destroy_event_channel"},
+	kindEventFD: {"destroy_eventfd"}, kindStream: {"stream_close"}, kindDevice: {"close_device"},
+	kindQP: {"destroy_qp"}, kindCompChannel: {"destroy_comp_channel"},
 }
 
 // names goes the ways to find an address, and looks at the device.
@@ -403,16 +403,16 @@ func (g *fuzzGuest) names() {
 	copy(query.Service[:], "7471")
 	at := give(g, query)
 	g.call("getaddrinfo", at, uint64(sized[AddrResult](g)), 1000)
-	ep := g.some(KindEP)
+	ep := g.some(kindEP)
 	g.call("resolve_addrinfo", ep, at)
 	g.await(ep)
 	g.call("query_addrinfo", ep, uint64(sized[AddrResult](g)))
-	g.call("query_device", g.perhaps(KindEP), uint64(sized[DeviceAttr](g)))
-	g.call("query_port", g.perhaps(KindEP), 1, uint64(sized[PortAttr](g)))
+	g.call("query_device", g.perhaps(kindEP), uint64(sized[DeviceAttr](g)))
+	g.call("query_port", g.perhaps(kindEP), 1, uint64(sized[PortAttr](g)))
 	if g.call("get_device_list") > 0 {
 		g.call("open_device", 0)
 	}
-	g.call("query_gid_ex", g.some(KindDevice), 1, 0, uint64(g.room(uint32(unsafe.Sizeof(GIDEntry{})))))
+	g.call("query_gid_ex", g.some(kindDevice), 1, 0, uint64(g.room(uint32(unsafe.Sizeof(GIDEntry{})))))
 	g.call("query_pkey", 0, 1, 0)
 	g.call("get_pkey_index", 0, 1, 0xffff)
 }

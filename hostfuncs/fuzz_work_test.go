@@ -73,7 +73,7 @@ func (g *fuzzGuest) sends(count int, datagram bool) uint64 {
 // addressHandle makes an address handle and is its number.
 func (g *fuzzGuest) addressHandle(peer *fuzzPeer) uint32 {
 	out := g.room(8)
-	if g.call("create_ah", g.some(KindPD), give(g, peer.ah), uint64(out)) < 0 {
+	if g.call("create_ah", g.some(kindPD), give(g, peer.ah), uint64(out)) < 0 {
 		return g.random.Uint32N(9)
 	}
 	return take[AH](g.Instance, out).Number
@@ -97,7 +97,7 @@ func (g *fuzzGuest) traffic() {
 		g.register()
 	}
 	for range 1 + g.random.IntN(3) {
-		ep, ok := g.endpoints.get(chosen(g, g.handles(KindEP)))
+		ep, ok := g.endpoints.get(chosen(g, g.handles(kindEP)))
 		if !ok || ep.qp == 0 {
 			continue
 		}
@@ -135,9 +135,9 @@ func (g *fuzzGuest) take(cq uint64) {
 
 func (g *fuzzGuest) completions() {
 	for range 1 + g.random.IntN(4) {
-		g.take(g.some(KindCQ))
+		g.take(g.some(kindCQ))
 	}
-	cq := g.some(KindCQ)
+	cq := g.some(kindCQ)
 	switch g.random.IntN(6) {
 	case 0:
 		g.call("resize_cq", cq, 1+uint64(g.random.Uint32N(64)))
@@ -152,23 +152,23 @@ func (g *fuzzGuest) completions() {
 
 // window binds a window to one of the guest's regions, by a QP of the same PD if there is one.
 func (g *fuzzGuest) window() {
-	mw := g.some(KindMW)
+	mw := g.some(kindMW)
 	if mw == 0 || g.one(3) {
-		mw = uint64(max(g.call("alloc_mw", g.some(KindPD), 1+uint64(g.random.Uint32N(2))), 0))
+		mw = uint64(max(g.call("alloc_mw", g.some(kindPD), 1+uint64(g.random.Uint32N(2))), 0))
 	}
 	key := latest(g, g.keys)
 	bind := MWBind{WRID: 1, Address: key.address + uint64(g.random.Uint32N(8)), Length: uint64(g.random.Uint32N(64)),
 		MR:     key.handle,
 		Access: g.random.Uint32N(16) &^ uint32(rdmacore.AccessLocalWrite), Flags: g.random.Uint32N(4)}
 	at := give(g, bind)
-	if g.call("bind_mw", g.some(KindQP), mw, at) == 0 {
+	if g.call("bind_mw", g.some(kindQP), mw, at) == 0 {
 		bound := fuzzKey{address: bind.Address, rkey: take[MWBind](g.Instance, Pointer(at)).RKey}
 		g.world.share(func(k *fuzzKnown) { k.keys = append(k.keys, bound) })
 	}
 }
 
 func (g *fuzzGuest) sharedQueue() {
-	srq := g.some(KindSRQ)
+	srq := g.some(kindSRQ)
 	count := 1 + g.random.IntN(4)
 	g.call("post_srq_recv", srq, g.receives(count), uint64(count), g.buffers(count), uint64(count), uint64(g.room(8)))
 	g.call("arm_srq", srq, uint64(g.random.Uint32N(4)))
@@ -181,14 +181,14 @@ func (g *fuzzGuest) sharedQueue() {
 
 // datagrams has an endpoint join a group, sends to it and answers what comes.
 func (g *fuzzGuest) datagrams() {
-	channel := g.some(KindChannel)
+	channel := g.some(kindChannel)
 	ep := g.call("create_id", channel, uint64(rdmacore.PortSpaceUDP))
 	if ep < 0 {
 		return
 	}
 	id, address := uint64(ep), g.world.heard().device
 	g.call("bind_addr", id, give(g, address))
-	pd := g.some(KindPD)
+	pd := g.some(kindPD)
 	qp := g.call("create_qp", id, pd, g.qpAttr())
 	group := give(g, g.group())
 	if g.one(2) {
@@ -248,17 +248,16 @@ func (g *fuzzGuest) answerDatagram(ep, pd uint64) {
 	}
 }
 
-// intrude brings a queue pair by hand to where it could reach one that is not the guest's, with all that there is to
-// know of that one.
+// intrude connects a queue pair by hand to one that is not the guest's, with all that is known about that one.
 func (g *fuzzGuest) intrude() {
 	space := chosen(g, []uint64{0, 0, uint64(rdmacore.PortSpaceUDP), uint64(rdmacore.PortSpaceIB)})
-	ep := g.call("create_id", g.perhaps(KindChannel), space)
+	ep := g.call("create_id", g.perhaps(kindChannel), space)
 	if ep < 0 {
 		return
 	}
 	id, known := uint64(ep), g.world.heard()
 	g.call("bind_addr", id, give(g, known.device))
-	qp := uint64(max(g.call("create_qp", id, g.some(KindPD), g.qpAttr()), 0))
+	qp := uint64(max(g.call("create_qp", id, g.some(kindPD), g.qpAttr()), 0))
 	at := sized[QPAttr](g)
 	if mask := g.call("init_qp_attr", id, uint64(rdmacore.QPStateInit), uint64(at)); mask > 0 {
 		g.call("modify_qp", qp, uint64(at), uint64(mask))
@@ -281,18 +280,18 @@ func (g *fuzzGuest) intrude() {
 	}
 }
 
-// alone has queue pairs without an endpoint, whose CQ is one of several on a channel: each connects to another one of
+// alone has queue pairs without an endpoint. Their CQ is one of several on a channel. Each connects to another one of
 // them, to itself, or to any QP.
 func (g *fuzzGuest) alone() {
-	channel := g.some(KindCompChannel)
+	channel := g.some(kindCompChannel)
 	if channel == 0 {
-		channel = uint64(max(g.call("create_comp_channel", g.some(KindDevice)), 0))
+		channel = uint64(max(g.call("create_comp_channel", g.some(kindDevice)), 0))
 	}
 	cq := uint64(max(g.call("create_cq", channel, 64), 0))
 	if g.one(4) {
 		cq = uint64(max(g.call("create_cq_ex", channel, 64, uint64(g.enumerated("wc_fields"))), 0))
 	}
-	pd := g.some(KindPD)
+	pd := g.some(kindPD)
 	attr := QPInitAttr{StructSize: uint32(unsafe.Sizeof(QPInitAttr{})), Type: uint32(
 		chosen(g, []rdmacore.QPType{rdmacore.QPTypeRC, rdmacore.QPTypeRC, rdmacore.QPTypeUC, rdmacore.QPTypeUD}),
 	),
@@ -362,14 +361,14 @@ func (g *fuzzGuest) bringUp(qp uint64, target, psn uint32) QPAttr {
 
 // pollAll waits for things of every kind at once, makes an event of the guest's own, and takes it.
 func (g *fuzzGuest) pollAll() {
-	fd := g.some(KindEventFD)
+	fd := g.some(kindEventFD)
 	if fd == 0 || g.one(8) {
 		if made := g.call("create_eventfd", uint64(g.random.Uint32N(2)), uint64(g.random.Uint32N(2))); made > 0 {
 			fd = uint64(made)
 		}
 	}
 	var entries []PollEntry
-	for _, kind := range [...]HandleKind{KindChannel, KindEP, KindEP, KindCQ, KindCQ, KindEventFD, KindPD} {
+	for _, kind := range [...]handleKind{kindChannel, kindEP, kindEP, kindCQ, kindCQ, kindEventFD, kindPD} {
 		if !g.one(3) {
 			entries = append(entries, PollEntry{Handle: Handle(g.perhaps(kind)), Events: g.random.Uint32N(8)})
 		}
@@ -397,7 +396,7 @@ func (g *fuzzGuest) talk() {
 		"stream_connect", uint64(at), uint64(len(role)), uint64(g.random.Uint32N(3)), chosen(g, []uint64{0, 0, 1000}),
 	)
 	var entries []PollEntry
-	for _, end := range g.handles(KindStream) {
+	for _, end := range g.handles(kindStream) {
 		entries = append(entries, PollEntry{Handle: end, Events: pollIn | pollOut})
 	}
 	if len(entries) == 0 {
@@ -419,6 +418,6 @@ func (g *fuzzGuest) talk() {
 		}
 	}
 	if g.one(4) {
-		g.call("stream_close", g.some(KindStream))
+		g.call("stream_close", g.some(kindStream))
 	}
 }

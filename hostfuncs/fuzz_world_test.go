@@ -17,11 +17,11 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// fuzzWorld is one round: guests of one provider that do what is drawn, a working pair that they must not disturb, and
-// memory of the host that they must not reach.
+// fuzzWorld is one round. Guests of one provider make random calls. There is a working pair that they must not
+// disturb, and memory of the host that they must not reach.
 type fuzzWorld struct {
 	seed       uint64
-	concurrent bool // the guests run beside each other, on the wall clock: what happens is not the same again
+	concurrent bool // the guests run concurrently, on the wall clock: the order differs each time
 	provider   *rdmacore.Provider
 	exchange   *stream.Exchange
 	table      []Function
@@ -40,7 +40,7 @@ type fuzzWorld struct {
 	known fuzzKnown
 }
 
-// fuzzKnown is what guests have told each other, or have found out: nothing is a secret.
+// fuzzKnown is what guests have sent each other, or have found out: nothing is a secret.
 type fuzzKnown struct {
 	device  Address
 	ports   []fuzzPort
@@ -201,7 +201,7 @@ func (w *fuzzWorld) end() {
 	}
 }
 
-// begin makes the instance of a guest, in memory whose overrun is detected: the rest of its reservation, and the page
+// begin makes the instance of a guest, in memory with detection of overruns: the rest of its reservation, and the page
 // before it, are inaccessible.
 func (g *fuzzGuest) begin() {
 	g.world.mu.Lock()
@@ -252,7 +252,7 @@ func (g *fuzzGuest) end() {
 	}
 }
 
-// fuzzHost is memory of the host's own, beside its other data, that it has registered for itself.
+// fuzzHost is memory of the host's own, next to its other data, that it has registered for itself.
 type fuzzHost struct {
 	world  *fuzzWorld
 	memory *rdmacore.Memory
@@ -307,7 +307,7 @@ func (h *fuzzHost) end() {
 	h.memory.Release()
 }
 
-// fuzzPair is two guests that mean well, connected, whose messages, memory and connection stay what they are.
+// fuzzPair is two guests that mean well, connected. Nothing changes their messages, memory and connection.
 type fuzzPair struct {
 	world *fuzzWorld
 	ends  [2]*fuzzEnd

@@ -9,7 +9,7 @@ import (
 
 func groupFunctions() []Function {
 	qp := Param{"qp", HandleOf, "qp", "for datagrams"}
-	group := Param{"group", In, "address", "whose GID is the group's; its port is not used"}
+	group := Param{"group", In, "address", "an address with the GID of the group; its port is not used"}
 	lid := Param{"lid", U32, "", "of the group in InfiniBand, else 0"}
 	return []Function{
 		{
@@ -59,7 +59,7 @@ func (i *Instance) onGroup(
 ) int32 {
 	qp, ok := i.qps.get(handle)
 	if !ok {
-		return i.badHandle(KindQP)
+		return i.badHandle(kindQP)
 	}
 	group, failed := i.address("group", at)
 	if failed != 0 {

@@ -4,35 +4,35 @@ package hostfuncs
 // bit stays clear, because handles are also results and a negative result is an errno.
 type Handle uint32
 
-// HandleKind is the kind of object that a handle names.
-type HandleKind uint32
+// handleKind is the kind of object that a handle names.
+type handleKind uint32
 
 // The kinds of handle; 0 is none, so that 0 is never a handle.
 const (
-	KindChannel HandleKind = 1 + iota
-	KindEP
-	KindPD
-	KindMR
-	KindCQ
-	KindQP
-	KindEvent
-	KindSRQ
-	KindAH
-	KindMW
-	KindEventFD
-	KindStream
-	KindDevice
-	KindCompChannel
+	kindChannel handleKind = 1 + iota
+	kindEP
+	kindPD
+	kindMR
+	kindCQ
+	kindQP
+	kindEvent
+	kindSRQ
+	kindAH
+	kindMW
+	kindEventFD
+	kindStream
+	kindDevice
+	kindCompChannel
 )
 
-var kindNames = map[HandleKind]string{
-	KindChannel: "event_channel", KindEP: "ep", KindPD: "pd", KindMR: "mr", KindCQ: "cq", KindQP: "qp",
-	KindEvent: "event", KindSRQ: "srq", KindAH: "ah", KindMW: "mw", KindEventFD: "eventfd", KindStream: "stream",
-	KindDevice:      "device",
-	KindCompChannel: "comp_channel",
+var kindNames = map[handleKind]string{
+	kindChannel: "event_channel", kindEP: "ep", kindPD: "pd", kindMR: "mr", kindCQ: "cq", kindQP: "qp",
+	kindEvent: "event", kindSRQ: "srq", kindAH: "ah", kindMW: "mw", kindEventFD: "eventfd", kindStream: "stream",
+	kindDevice:      "device",
+	kindCompChannel: "comp_channel",
 }
 
-func (k HandleKind) String() string { return kindNames[k] }
+func (k handleKind) String() string { return kindNames[k] }
 
 const (
 	indexBits      = 16
@@ -42,7 +42,7 @@ const (
 
 // handleTable holds an instance's objects of one kind.
 type handleTable[T comparable] struct {
-	kind    HandleKind
+	kind    handleKind
 	budget  *Budget // what objects cost is credited here as they go
 	first   uint32  // the generation that slots begin with; differs between instances
 	slots   []handleSlot[T]

@@ -3,7 +3,7 @@ package hostfuncs
 import "testing"
 
 func TestHandles(t *testing.T) {
-	table := handleTable[string]{kind: KindMR, budget: NewBudget(Limits{}), first: 7}
+	table := handleTable[string]{kind: kindMR, budget: NewBudget(Limits{}), first: 7}
 	first, ok := table.add("first", Cost{})
 	if !ok || int32(first) <= 0 {
 		t.Fatalf("handle %#x, %v", first, ok)
@@ -20,9 +20,9 @@ func TestHandles(t *testing.T) {
 		t.Errorf("the slot of %#x was not used again, but %#x", first, reused)
 	}
 
-	foreign := handleTable[string]{kind: KindMR, budget: NewBudget(Limits{}), first: 7 + 97}
+	foreign := handleTable[string]{kind: kindMR, budget: NewBudget(Limits{}), first: 7 + 97}
 	ofAnother, _ := foreign.add("foreign", Cost{})
-	otherKind := handleTable[string]{kind: KindCQ, budget: NewBudget(Limits{}), first: 7}
+	otherKind := handleTable[string]{kind: kindCQ, budget: NewBudget(Limits{}), first: 7}
 	ofAnotherKind, _ := otherKind.add("a CQ", Cost{})
 	for name, handle := range map[string]Handle{
 		"none": 0, "stale": first, "of another guest": ofAnother, "of another kind": ofAnotherKind,
@@ -35,7 +35,7 @@ func TestHandles(t *testing.T) {
 }
 
 func TestHandlesOfOneKindEnd(t *testing.T) {
-	table := handleTable[int]{kind: KindQP, budget: NewBudget(Limits{}), first: generationMask}
+	table := handleTable[int]{kind: kindQP, budget: NewBudget(Limits{}), first: generationMask}
 	for n := range 1 << indexBits {
 		if handle, ok := table.add(n, Cost{}); !ok || int32(handle) <= 0 {
 			t.Fatalf("the %dth handle is %#x, %v", n, handle, ok)
@@ -50,7 +50,7 @@ func TestHandlesOfOneKindEnd(t *testing.T) {
 }
 
 func TestGenerationsWrap(t *testing.T) {
-	table := handleTable[int]{kind: KindQP, budget: NewBudget(Limits{}), first: 1}
+	table := handleTable[int]{kind: kindQP, budget: NewBudget(Limits{}), first: 1}
 	seen := make(map[Handle]bool)
 	for range 1 << generationBits {
 		handle, _ := table.add(0, Cost{})

@@ -105,7 +105,7 @@ func (i *Instance) channelOf(handle Handle) (channel *rdmacore.EventChannel, fai
 	}
 	channel, ok := i.channels.get(handle)
 	if !ok {
-		return nil, i.badHandle(KindChannel)
+		return nil, i.badHandle(kindChannel)
 	}
 	return channel, 0
 }
@@ -225,7 +225,7 @@ func (i *Instance) setOption(handle Handle, level, option uint32, value Pointer,
 func (i *Instance) migrateID(handle, channelHandle Handle) int32 {
 	ep, ok := i.endpoints.get(handle)
 	if !ok {
-		return i.badHandle(KindEP)
+		return i.badHandle(kindEP)
 	}
 	channel, failed := i.channelOf(channelHandle)
 	if failed != 0 {
@@ -249,7 +249,7 @@ func (i *Instance) dstPort(handle Handle) int32 {
 func (i *Instance) port(handle Handle, of func(*rdmacore.ID) uint16) int32 {
 	ep, ok := i.endpoints.get(handle)
 	if !ok {
-		return i.badHandle(KindEP)
+		return i.badHandle(kindEP)
 	}
 	return int32(of(ep.id))
 }

@@ -115,20 +115,20 @@ func NewInstance(config Config) *Instance {
 		i.participant = stream.New().Participant("")
 	}
 	i.stop, i.requestStop = context.WithCancel(context.Background())
-	i.channels = handleTable[*rdmacore.EventChannel]{kind: KindChannel, budget: budget, first: first}
-	i.endpoints = handleTable[*endpoint]{kind: KindEP, budget: budget, first: first}
-	i.pds = handleTable[*rdmacore.PD]{kind: KindPD, budget: budget, first: first}
-	i.mrs = handleTable[*rdmacore.MR]{kind: KindMR, budget: budget, first: first}
-	i.cqs = handleTable[*rdmacore.CQ]{kind: KindCQ, budget: budget, first: first}
-	i.qps = handleTable[*rdmacore.QP]{kind: KindQP, budget: budget, first: first}
-	i.events = handleTable[*rdmacore.Event]{kind: KindEvent, budget: budget, first: first}
-	i.srqs = handleTable[*rdmacore.SRQ]{kind: KindSRQ, budget: budget, first: first}
-	i.ahs = handleTable[*rdmacore.AH]{kind: KindAH, budget: budget, first: first}
-	i.mws = handleTable[*rdmacore.MW]{kind: KindMW, budget: budget, first: first}
-	i.compChannels = handleTable[*rdmacore.CompChannel]{kind: KindCompChannel, budget: budget, first: first}
-	i.devices = handleTable[*opened]{kind: KindDevice, budget: budget, first: first}
-	i.streams = handleTable[*streamEnd]{kind: KindStream, budget: budget, first: first}
-	i.eventfds = handleTable[*eventfd]{kind: KindEventFD, budget: budget, first: first}
+	i.channels = handleTable[*rdmacore.EventChannel]{kind: kindChannel, budget: budget, first: first}
+	i.endpoints = handleTable[*endpoint]{kind: kindEP, budget: budget, first: first}
+	i.pds = handleTable[*rdmacore.PD]{kind: kindPD, budget: budget, first: first}
+	i.mrs = handleTable[*rdmacore.MR]{kind: kindMR, budget: budget, first: first}
+	i.cqs = handleTable[*rdmacore.CQ]{kind: kindCQ, budget: budget, first: first}
+	i.qps = handleTable[*rdmacore.QP]{kind: kindQP, budget: budget, first: first}
+	i.events = handleTable[*rdmacore.Event]{kind: kindEvent, budget: budget, first: first}
+	i.srqs = handleTable[*rdmacore.SRQ]{kind: kindSRQ, budget: budget, first: first}
+	i.ahs = handleTable[*rdmacore.AH]{kind: kindAH, budget: budget, first: first}
+	i.mws = handleTable[*rdmacore.MW]{kind: kindMW, budget: budget, first: first}
+	i.compChannels = handleTable[*rdmacore.CompChannel]{kind: kindCompChannel, budget: budget, first: first}
+	i.devices = handleTable[*opened]{kind: kindDevice, budget: budget, first: first}
+	i.streams = handleTable[*streamEnd]{kind: kindStream, budget: budget, first: first}
+	i.eventfds = handleTable[*eventfd]{kind: kindEventFD, budget: budget, first: first}
 	return i
 }
 
@@ -139,8 +139,8 @@ func (i *Instance) SetMemory(region *rdmacore.Memory, size int) {
 	i.memory = region.Bytes()[:size:size]
 }
 
-// End takes the guest's right to run: the host function it calls next does not return, as a wait under way does not
-// when the guest's context ends.  Any goroutine may call it.
+// End removes the guest's right to run. The host function that it calls next does not return; neither does a wait
+// under way when the guest's context ends. Any goroutine may call it.
 func (i *Instance) End() { i.over.Store(true) }
 
 // Enter notes that a function waits for the guest, Leave that it returns.  Where it does not, Waiting still has it.
@@ -169,8 +169,8 @@ func (i *Instance) Still(do func(waiting string)) {
 	do(i.waiting)
 }
 
-// RequestStop asks the guest to end: the wait it is in, or else its next one, returns -ECANCELED, once,
-// and stop_requested is 1 from now on.
+// RequestStop asks the guest to end. The wait that it is in, or else its next one, returns -ECANCELED, once.
+// stop_requested is 1 from now on.
 func (i *Instance) RequestStop() { i.requestStop() }
 
 // instanceContext is the context a guest is called with.  Finding the instance is a type assertion for

@@ -14,7 +14,7 @@ func TestListening(t *testing.T) {
 	put(i, infoAt, passive)
 	ep := must(t, i, "create_ep", 0, infoAt, 0, 0)
 	if len(news) != 0 {
-		t.Errorf("told before it listens: %v", news)
+		t.Errorf("reported before it listens: %v", news)
 	}
 	must(t, i, "listen", ep, 4)
 	port := uint16(must(t, i, "src_port", ep))

@@ -45,15 +45,15 @@ func (f fault) String() string {
 	case faultTooLong:
 		return fmt.Sprintf("is longer than %d bytes", maxText)
 	case faultSize:
-		return fmt.Sprintf("has a struct_size that is no size: a multiple of 8, from 8 to %d", maxStructSize)
+		return fmt.Sprintf("has a struct_size that is not a size: a multiple of 8, from 8 to %d", maxStructSize)
 	case faultUnknown:
 		return "sets fields that this host does not know"
 	}
 	return fmt.Sprintf("is not aligned to %d bytes", f-faultMisaligned)
 }
 
-// aligned checks that a T may lie there.  Its alignment is the one that compilers of guests give it, the largest of its
-// fields' (the C ABI of wasm32): 4 where they have 32 bits at most.
+// aligned checks the alignment of a T there. It is the one that compilers of guests use, the largest of its fields
+// (the C ABI of wasm32). It is 4 where they have at most 32 bits.
 func aligned[T any](at Pointer) fault {
 	var one T
 	if alignment := Pointer(unsafe.Alignof(one)); at%alignment != 0 {
@@ -112,8 +112,8 @@ func (i *Instance) text(at Pointer, length uint32) (string, fault) {
 	return string(data), 0
 }
 
-// readSized copies in a struct that the guest may have in an older, shorter form, or in a newer one: the
-// fields it lacks are 0, and those the host lacks must be (-E2BIG).
+// readSized copies in a struct that the guest may have in an older, shorter form, or in a newer one. The fields that
+// the guest lacks are 0. Those that the host lacks must be 0 (-E2BIG).
 func readSized[T any](i *Instance, at Pointer) (value T, wrong fault) {
 	form, wrong := given[T](i, at)
 	if wrong != 0 {

@@ -22,7 +22,8 @@ func memoryFunctions() []Function {
 			Params: []Param{
 				{
 					"ep", HandleOf, "ep",
-					"on whose device; 0 for the default device: that of the role, otherwise the first with an " +
+					"an endpoint of the device; 0 for the default device: " +
+						"that of the role, otherwise the first with an " +
 						"active port",
 				}},
 			Result:  "the PD's handle",
@@ -83,7 +84,7 @@ func (i *Instance) register(
 ) int32 {
 	pd, ok := i.pds.get(pdHandle)
 	if !ok {
-		return i.badHandle(KindPD)
+		return i.badHandle(kindPD)
 	}
 	if _, wrong := i.bytes(start, length); wrong != 0 {
 		return i.badPointer("the range", wrong)

@@ -85,7 +85,7 @@ func TestAlignment(t *testing.T) {
 		t.Errorf("a completion at 12 %s", wrong)
 	}
 	i.badPointer("attr", roomFor[fourNumbers](i, 32))
-	const want = "invalid argument: attr has a struct_size that is no size: a multiple of 8, from 8 to 65536"
+	const want = "invalid argument: attr has a struct_size that is not a size: a multiple of 8, from 8 to 65536"
 	if i.lastError.Error() != want {
 		t.Error(i.lastError)
 	}
@@ -100,7 +100,7 @@ func TestSizedStructs(t *testing.T) {
 	const at, known = 64, uint32(unsafe.Sizeof(ConnParam{}))
 	for name, c := range map[string]struct {
 		size  uint32
-		extra byte // what stands in the first byte beyond the host's own form
+		extra byte // the first byte beyond the host's own form
 		want  syscall.Errno
 	}{
 		"as the host knows it":    {known, 1, 0},

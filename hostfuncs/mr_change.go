@@ -65,7 +65,7 @@ func (i *Instance) regMRIova(
 func (i *Instance) reregMR(handle Handle, at, out Pointer) int32 {
 	mr, ok := i.mrs.get(handle)
 	if !ok {
-		return i.badHandle(KindMR)
+		return i.badHandle(kindMR)
 	}
 	change, wrong := readSized[MRChange](i, at)
 	if wrong != 0 {
@@ -79,7 +79,7 @@ func (i *Instance) reregMR(handle Handle, at, out Pointer) int32 {
 	var pd *rdmacore.PD
 	if flags&rdmacore.ReregPD != 0 {
 		if pd, ok = i.pds.get(change.PD); !ok {
-			return i.badHandle(KindPD)
+			return i.badHandle(kindPD)
 		}
 	}
 	if flags&rdmacore.ReregTranslation != 0 {

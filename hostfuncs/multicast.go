@@ -69,8 +69,8 @@ func (i *Instance) leaveMulticast(handle Handle, at Pointer) int32 {
 	return failed
 }
 
-// join is a call that makes an endpoint a member of a group, which is charged until it leaves: its event may go with
-// it, unread.
+// join is a call that makes an endpoint a member of a group. The membership is charged until it ends, and with it may
+// go its unread event.
 func (i *Instance) join(handle Handle, group netip.Addr, call func(*rdmacore.ID) error) int32 {
 	return i.onID(handle, func(id *rdmacore.ID) error {
 		if err := i.maySend(group); err != nil {

@@ -51,7 +51,7 @@ func mwFunctions() []Function {
 func (i *Instance) allocMW(pdHandle Handle, kind uint32) int32 {
 	pd, ok := i.pds.get(pdHandle)
 	if !ok {
-		return i.badHandle(KindPD)
+		return i.badHandle(kindPD)
 	}
 	return create(i, &i.mws, plainCost, func() (*rdmacore.MW, error) {
 		return pd.AllocMW(
@@ -64,11 +64,11 @@ func (i *Instance) allocMW(pdHandle Handle, kind uint32) int32 {
 func (i *Instance) bindMW(qpHandle, handle Handle, at Pointer) int32 {
 	qp, ok := i.qps.get(qpHandle)
 	if !ok {
-		return i.badHandle(KindQP)
+		return i.badHandle(kindQP)
 	}
 	mw, ok := i.mws.get(handle)
 	if !ok {
-		return i.badHandle(KindMW)
+		return i.badHandle(kindMW)
 	}
 	binds, wrong := view[MWBind](i, at, 1)
 	if wrong != 0 {
@@ -79,7 +79,7 @@ func (i *Instance) bindMW(qpHandle, handle Handle, at Pointer) int32 {
 		Access: rdmacore.Access(wish.Access), Flags: rdmacore.SendFlags(wish.Flags)}
 	if wish.MR != 0 {
 		if bind.MR, ok = i.mrs.get(wish.MR); !ok {
-			return i.badHandle(KindMR)
+			return i.badHandle(kindMR)
 		}
 	}
 	if err := qp.BindMW(mw, bind); err != nil {

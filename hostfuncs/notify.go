@@ -14,7 +14,7 @@ func notifyFunctions() []Function {
 			Doc: "Makes a completion channel (ibv_create_comp_channel(3)), by which the events of several CQs come: " +
 				"those that " +
 				"create_cq makes on it. poll_set has IN when there is one.",
-			Params:  []Param{{"ep", HandleOf, "ep", "on whose device; 0 for the default device"}},
+			Params:  []Param{{"ep", HandleOf, "ep", "an endpoint of the device; 0 for the default device"}},
 			Result:  "the comp_channel's handle",
 			Errors:  "ENODEV: there is no device, or the endpoint is not on one.",
 			binding: bind1((*Instance).createCompChannel),
@@ -83,7 +83,7 @@ func (i *Instance) waitCQEvent(handle Handle, timeout Nanoseconds) int32 {
 func (i *Instance) onCQ(handle Handle, do func(*rdmacore.CQ) int32) int32 {
 	cq, ok := i.cqs.get(handle)
 	if !ok {
-		return i.badHandle(KindCQ)
+		return i.badHandle(kindCQ)
 	}
 	return do(cq)
 }

@@ -16,7 +16,7 @@ func operations() map[string]string {
 		"CompChannel.CreateCQ": "create_cq", "CompChannel.CreateCQEx": "create_cq_ex",
 		"Device.CreateCompChannel": "create_comp_channel",
 		"PD.CreateQP":              "create_qp", "PD.CreateQPEx": "create_qp_ex", "QP.Destroy": "destroy_qp",
-		"CQ.Destroy": "destroy_cq", "CQ.Poll": "poll_cq", "CQ.PollN": "spin_cq", "CQ.RequestNotify": "req_notify",
+		"CQ.Destroy": "destroy_cq", "CQ.Poll": "poll_cq", "CQ.RequestNotify": "req_notify",
 		"CQ.Resize": "resize_cq", "CQ.Moderate": "moderate_cq", "CQ.Wait": "wait_cq", "CQ.WaitEvent": "wait_cq_event",
 		"Device.AllocPD": "alloc_pd", "Device.WaitAsyncEvent": "wait_async", "Device.Ports": "query_port",
 		"Device.Attr": "query_device", "Device.Address": "device_address", "Device.CreateCQ": "create_cq",
@@ -41,11 +41,11 @@ func operations() map[string]string {
 		"ID.ResolveAddrInfo": "resolve_addrinfo",
 		"ID.ResolveRoute":    "resolve_route", "ID.RoutePath": "query_route", "ID.SendCQ": "ep_send_cq",
 		"ID.SetLocalECE": "set_local_ece",
-		"ID.SetAFOnly":   "set_option", "ID.SetAckTimeout": "set_option", "ID.SetIBPath": "set_option",
-		"ID.SetOption":    "set_option",
-		"ID.SetReuseAddr": "set_option", "ID.SetTOS": "set_option", "ID.SrcPort": "src_port",
-		"ID.WriteEvent": "write_event",
-		"MR.Address":    "reg_mr", "MR.Dereg": "dereg_mr", "MR.LKey": "reg_mr", "MR.RKey": "reg_mr",
+		"ID.SetIBPath":   "set_option",
+		"ID.SetOption":   "set_option",
+		"ID.SrcPort":     "src_port",
+		"ID.WriteEvent":  "write_event",
+		"MR.Address":     "reg_mr", "MR.Dereg": "dereg_mr", "MR.LKey": "reg_mr", "MR.RKey": "reg_mr",
 		"CQ.PollTimestamps": "poll_cq_timestamps", "CQ.WaitTimestamps": "wait_cq_timestamps",
 		"Device.CreateCQEx":   "create_cq_ex",
 		"Device.InitAHFromWC": "init_ah_from_wc", "Device.PKey": "query_pkey", "Device.PKeyIndex": "get_pkey_index",
@@ -62,7 +62,7 @@ func operations() map[string]string {
 		"Resolver.GetAddrInfo": "getaddrinfo",
 		"QP.AttachMulticast":   "attach_mcast", "QP.BindMW": "bind_mw", "QP.DetachMulticast": "detach_mcast",
 		"QP.Modify": "modify_qp",
-		"QP.Num":    "query_qp", "QP.PostRecvAt": "post_recv", "QP.PostSendAt": "post_send", "QP.Query": "query_qp",
+		"QP.Num":    "query_qp", "QP.Query": "query_qp",
 		"EventChannel.Source": "poll_set", "CQ.Source": "poll_set", "CQ.EventSource": "poll_set",
 		"Device.AsyncSource": "poll_set", "func.NewSource": "poll_set", "Source.Device": "poll_set",
 		"Provider.NewPoller": "poll_set", "Poller.Look": "poll_set", "Poller.Wait": "poll_set",
@@ -80,8 +80,7 @@ func withoutFunction() map[string]string {
 	const (
 		goOnly   = "a value of Go, which does nothing"
 		host     = "the host's own, for every guest"
-		given    = "what the guest was told or has chosen itself"
-		wrapped  = "rdma_verbs.h on an id: it does what the functions of its queue pair do"
+		given    = "what the guest got or has chosen itself"
 		atGuest  = "guests post from their memory, the whole of which is one window"
 		counted  = "a scenario compares what devices count"
 		ofSteps  = "a scenario breaks the fabric, and no one of its parties"
@@ -93,28 +92,28 @@ func withoutFunction() map[string]string {
 	)
 	reasons := make(map[string]string)
 	for reason, names := range map[string]string{
-		goOnly: "AddrInfo.EP DeviceAttr.Can AsyncEvent.OfObject CQ.Destroyed CQ.Entries ID.Destroyed " +
+		goOnly: "DeviceAttr.Can AsyncEvent.OfObject CQ.Destroyed CQ.Entries ID.Destroyed " +
 			"Device.Provider Event.Err Event.Held Event.OfGroup EventChannel.Provider ID.Channel ID.SRQ Live.Total " +
 			"MR.Length PD.Device " +
 			"QP.InitAttr Provider.Name func.Providers func.RejectReason func.StatusString",
 		host: "Clock.Await Clock.Enter Clock.Launch Clock.Leave Clock.OnWall Clock.Outside Clock.Sleep " +
 			"Clock.Virtual Clock.WithTimeout " +
-			"Device.GetAsyncEvent Device.PendingAsyncEvents EventChannel.Pending ID.Await Provider.NewWork " +
+			"Device.PendingAsyncEvents EventChannel.Pending Provider.NewWork " +
 			"Work.Free Provider.CanFault Provider.Clock Provider.Close Provider.CreateEP Provider.Live " +
-			"Provider.Link Provider.SendsPackets func.Links func.LinkText func.WithLink func.WithFabric " +
+			"Provider.Fabric Provider.Link Provider.SendsPackets func.Links func.LinkText func.WithLink " +
+			"func.WithFabric " +
 			"func.WithSharedFabric func.CheckFabric func.NewNotices Notices.Close func.WithNotices func.Open " +
 			"func.WithSeed func.WithVirtualClock func.NewMemory func.NewMemoryOn func.HugePages Memory.Base " +
-			"Memory.Bytes Memory.Release Memory.Retain Memory.Size",
-		given: "CompChannel.Device CQ.Fields Device.Index Device.IWARP ID.Device ID.Listening ID.PD ID.Pending " +
+			"Memory.Bytes Memory.Release Memory.Retain Memory.Size " +
+			"func.LegalChoices Legal.Names func.WithLegal Provider.Legal func.EncodeControl func.DecodeControl " +
+			"func.DecodeControlHello func.ControlWelcome func.NewTally Tally.Counter Tally.Applied",
+		given: "CQ.Fields Device.Index Device.IWARP ID.Device ID.Listening ID.PD ID.Pending " +
 			"ID.PortSpace ID.Synchronous",
-		wrapped: "ID.RegMsgs ID.RegRead ID.RegWrite ID.PostRecv ID.PostRecvv ID.PostSend ID.PostSendv ID.PostRead " +
-			"ID.PostReadv " +
-			"ID.PostUDSend ID.PostWrite ID.PostWritev ID.GetSendComp ID.GetRecvComp",
 		atGuest: "MR.Rereg PD.RegMR QP.PostRecv QP.PostSend SRQ.PostRecv",
 		counted: "Device.Counters",
 		ofSteps: "FaultRule.Heal Provider.Fault",
 		recorded: "Capture.Close CapturedPacket.Name Clock.CaptureTime Provider.Captures Provider.CaptureName " +
-			"Provider.CaptureStep Provider.Captured func.CreateCapture func.WithCapture",
+			"Provider.CaptureStep Provider.CaptureAdd Provider.Captured func.CreateCapture func.WithCapture",
 		measured: "Histogram.* Measurement.* MeasureSpec.* func.NewMeasurement",
 		onPD:     "ID.CreateSRQ ID.DestroySRQ",
 		noPorts:  "Port.Addresses",

@@ -6,14 +6,14 @@ import (
 )
 
 func partitionFunctions() []Function {
-	ep := Param{"ep", HandleOf, "ep", "whose device; 0 for the default device"}
+	ep := Param{"ep", HandleOf, "ep", "an endpoint of the device; 0 for the default device"}
 	port := Param{"port", U32, "", "number of the port, from 1"}
 	return []Function{
 		{
 			Name: "query_pkey", Since: v1_4, Capability: CapabilityDevice,
-			Doc:     "Tells a partition key of a port (ibv_query_pkey(3)).",
+			Doc:     "Returns a partition key of a port (ibv_query_pkey(3)).",
 			Params:  []Param{ep, port, {"index", U32, "", "in the port's table"}},
-			Result:  "the key, its highest bit telling a full member from a limited one",
+			Result:  "the key; its highest bit is set for a full member, not for a limited one",
 			Errors:  "ENOENT: there is no such port or index. EINVAL: no number of a port or an index.",
 			binding: bind3((*Instance).queryPKey),
 		},

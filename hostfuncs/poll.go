@@ -33,8 +33,8 @@ const (
 // maxPollEntries bounds what one poll_set looks at again and again: at 0.1 us each it is back within milliseconds.
 const maxPollEntries = 1 << 14
 
-// pollEntrySize is the host's memory for an entry while it is looked at, in bytes: its copy, three sources at most with
-// what they are called by, and what is found of each.
+// pollEntrySize is the host's memory for an entry while it is checked, in bytes. It has the copy of the entry, at most
+// three sources with their handles, and the result of each.
 const pollEntrySize = 512
 
 func pollFunctions() []Function {
@@ -48,13 +48,13 @@ func pollFunctions() []Function {
 			"or 0: an asynchronous event of its device, of that, or of the default device, for wait_async. IN of an " +
 			"eventfd: it is not 0; OUT: it can be " +
 			"added to. What is there is there again at the next call, until it is taken. A guest that has to " +
-			"wait for something of its own as well, or whose threads end each other's waits, adds an eventfd.",
+			"wait for something of its own as well, or that has threads which end each other's waits, adds an eventfd.",
 		Params: []Param{
 			{"entries", InOut, "poll_entry", "an array"},
 			{"count", U32, "", "elements of entries, 16384 at most"},
 			{"timeout_ns", I64, "", "how long to wait; -1 without limit"},
 		},
-		Result: "the number of entries whose revents is not 0; 0 when the time is over",
+		Result: "the number of entries with a revents other than 0; 0 when the time is over",
 		Errors: "EINVAL: too many entries, or events that there are not. ECANCELED: the guest was asked to stop. " +
 			"EMFILE: no " +
 			"descriptor is left to wait with. ENOMEM: the budget has no 512 bytes for each entry. A handle that " +

@@ -27,7 +27,7 @@ func portFunctions() []Function {
 		Name: "query_port", Since: v1_4, Capability: CapabilityDevice,
 		Doc: "Writes what a port of a device is (ibv_query_port(3)).",
 		Params: []Param{
-			{"ep", HandleOf, "ep", "whose device; 0 for the default device"},
+			{"ep", HandleOf, "ep", "an endpoint of the device; 0 for the default device"},
 			{"port", U32, "", "its number, from 1"},
 			{"attr", InOut, "port_attr", ""}},
 		Errors: "EINVAL: the device has no such port. ENODEV: there is no device, or the endpoint is not on one. " +

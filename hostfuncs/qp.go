@@ -1,51 +1,10 @@
 package hostfuncs
 
 import (
-	"structs"
 	"syscall"
 
 	"rdmarun/rdmacore"
 )
-
-// QPAttr is what query_qp writes and modify_qp reads: ibv_qp_attr.
-type QPAttr struct {
-	_               structs.HostLayout
-	StructSize      uint32 `abi:"struct_size" doc:"size of this struct as the guest knows it, set before the call"`
-	State           uint32 `abi:"qp_state" enum:"qp_state" doc:""`
-	QPNum           uint32 `abi:"qp_num" doc:"the QP's number"`
-	DestQPNum       uint32 `abi:"dest_qp_num" doc:"the peer's QP"`
-	PathMTU         uint32 `abi:"path_mtu" doc:"in bytes"`
-	AccessFlags     uint32 `abi:"access_flags" enum:"access" doc:"what the peer may do"`
-	MaxRdAtomic     uint32 `abi:"max_rd_atomic" doc:"RDMA READs and atomics outstanding at once"`
-	MaxDestRdAtomic uint32 `abi:"max_dest_rd_atomic" doc:"RDMA READs and atomics from the peer served at once"`
-	RetryCount      uint32 `abi:"retry_cnt" doc:"how often to send again what is not acknowledged"`
-	RNRRetryCount   uint32 `abi:"rnr_retry" doc:"how often to send again what found no receive posted; 7 means forever"`
-	MaxSendWR       uint32 `abi:"max_send_wr" doc:"granted"`
-	MaxRecvWR       uint32 `abi:"max_recv_wr" doc:"granted"`
-	MaxSendSGE      uint32 `abi:"max_send_sge" doc:"granted"`
-	MaxRecvSGE      uint32 `abi:"max_recv_sge" doc:"granted"`
-	MaxInlineData   uint32 `abi:"max_inline_data" doc:"granted, in bytes"`
-	Reserved        uint32 `abi:"reserved" doc:"0"`
-	// Since 1.3.
-	CurState         uint32 `abi:"cur_qp_state" enum:"qp_state" doc:""`
-	QKey             uint32 `abi:"qkey" doc:"of datagrams"`
-	RQPSN            uint32 `abi:"rq_psn" doc:"number of the next packet that is received"`
-	SQPSN            uint32 `abi:"sq_psn" doc:"number of the next packet that is sent"`
-	MinRNRTimer      uint32 `abi:"min_rnr_timer" doc:"how long a peer shall wait for a receive, a code; 0 is 655.36 ms"`
-	Timeout          uint32 `abi:"timeout" doc:"how long to wait for an acknowledgement, 4.096 us * 2^n; 0 means forever"`
-	PkeyIndex        uint32 `abi:"pkey_index" doc:""`
-	PortNum          uint32 `abi:"port_num" doc:"of the own device"`
-	EnSQDAsyncNotify uint32 `abi:"en_sqd_async_notify" doc:"1: an event when the send queue has drained"`
-	SQDraining       uint32 `abi:"sq_draining" doc:"1 in SQD, while it has not"`
-	PathMigState     uint32 `abi:"path_mig_state" doc:"enum ibv_mig_state"`
-	RateLimit        uint32 `abi:"rate_limit" doc:"in kbit/s"`
-	AltPkeyIndex     uint32 `abi:"alt_pkey_index" doc:""`
-	AltPortNum       uint32 `abi:"alt_port_num" doc:""`
-	AltTimeout       uint32 `abi:"alt_timeout" doc:""`
-	Reserved2        uint32 `abi:"reserved2" doc:"0"`
-	AH               AHAttr `abi:"ah_attr" doc:"the way to the peer"`
-	AltAH            AHAttr `abi:"alt_ah_attr" doc:""`
-}
 
 func qpFunctions() []Function {
 	ep := Param{"ep", HandleOf, "ep", ""}
@@ -118,11 +77,11 @@ func (i *Instance) makeQP(
 ) int32 {
 	ep, ok := i.endpoints.get(epHandle)
 	if !ok && epHandle != 0 {
-		return i.badHandle(KindEP)
+		return i.badHandle(kindEP)
 	}
 	pd, ok := i.pds.get(pdHandle)
 	if !ok {
-		return i.badHandle(KindPD)
+		return i.badHandle(kindPD)
 	}
 	attr, failed := i.qpInitAttr(attrAt)
 	if failed != 0 {
@@ -164,7 +123,7 @@ func (i *Instance) giveQP(ep *endpoint, attr *rdmacore.QPInitAttr, make func() e
 		return i.fail(err)
 	}
 	i.forgetQP(ep)
-	return i.refuse(syscall.EMFILE, "65536 objects of a kind are the most a guest can have")
+	return i.refuse(syscall.EMFILE, "a guest can have at most 65536 objects of a kind")
 }
 
 // adoptQP charges and names the QP that a new endpoint may have.
@@ -189,7 +148,7 @@ func (i *Instance) destroyQP(handle Handle) int32 {
 	}
 	ep, ok := i.endpoints.get(handle)
 	if !ok {
-		return i.badHandle(KindEP)
+		return i.badHandle(kindEP)
 	}
 	err := ep.id.DestroyQP()
 	i.forgetQP(ep)
@@ -207,8 +166,8 @@ func (i *Instance) freeQP(handle Handle, qp *rdmacore.QP) error {
 	return nil
 }
 
-// nameQP gives the QP that an endpoint has by now, for which cost was charged, and the CQs made with it, their
-// handles; false when there are no more of them.  A CQ may outlive its QP, and so has its part of the cost.
+// nameQP assigns handles to the QP that an endpoint has by now, for which cost was charged, and to the CQs created
+// with it. It returns false when there are no more handles. A CQ may outlive its QP, and so has its part of the cost.
 func (i *Instance) nameQP(ep *endpoint, attr *rdmacore.QPInitAttr, cost Cost) (ok bool) {
 	for _, queue := range []struct {
 		cq      *rdmacore.CQ
@@ -235,8 +194,8 @@ func (i *Instance) nameQP(ep *endpoint, attr *rdmacore.QPInitAttr, cost Cost) (o
 	return ok
 }
 
-// forgetQP makes the handles stale that have gone with an endpoint's QP, if it is gone: a CQ stays as long as another
-// QP uses it.
+// forgetQP makes the handles stale that were freed with an endpoint's QP, if it was. A CQ stays as long as another QP
+// uses it.
 func (i *Instance) forgetQP(ep *endpoint) {
 	if ep.id.QP() != nil {
 		return
@@ -270,7 +229,7 @@ func (i *Instance) epRecvCQ(handle Handle) int32 {
 func (i *Instance) ofEndpoint(handle Handle, of func(*endpoint) Handle) int32 {
 	ep, ok := i.endpoints.get(handle)
 	if !ok {
-		return i.badHandle(KindEP)
+		return i.badHandle(kindEP)
 	}
 	if of(ep) == 0 {
 		return i.refuse(syscall.ENOENT, "the endpoint has no QP")
@@ -281,7 +240,7 @@ func (i *Instance) ofEndpoint(handle Handle, of func(*endpoint) Handle) int32 {
 func (i *Instance) queryQP(handle Handle, at Pointer) int32 {
 	qp, ok := i.qps.get(handle)
 	if !ok {
-		return i.badHandle(KindQP)
+		return i.badHandle(kindQP)
 	}
 	attr, err := qp.Query()
 	if err != nil {

@@ -3,7 +3,6 @@ package hostfuncs
 import (
 	"structs"
 	"syscall"
-	"unsafe"
 
 	"rdmarun/rdmacore"
 )
@@ -73,7 +72,7 @@ func (i *Instance) createQPEx(epHandle, pdHandle Handle, attrAt, extraAt Pointer
 func (i *Instance) initQPAttr(handle Handle, state uint32, at Pointer) int32 {
 	ep, ok := i.endpoints.get(handle)
 	if !ok {
-		return i.badHandle(KindEP)
+		return i.badHandle(kindEP)
 	}
 	attr, mask, err := ep.id.InitQPAttr(rdmacore.QPState(int32(state)))
 	if err != nil {
@@ -84,26 +83,6 @@ func (i *Instance) initQPAttr(handle Handle, state uint32, at Pointer) int32 {
 		return i.badPointer("attr", wrong)
 	}
 	return int32(mask)
-}
-
-func qpAttrOf(attr *rdmacore.QPAttr) QPAttr {
-	return QPAttr{
-		CurState: uint32(attr.CurState), QKey: attr.QKey, RQPSN: attr.RQPSN, SQPSN: attr.SQPSN,
-		MinRNRTimer: uint32(attr.MinRNRTimer), Timeout: uint32(attr.Timeout),
-		PkeyIndex: uint32(attr.PkeyIndex), PortNum: uint32(attr.PortNum),
-		EnSQDAsyncNotify: oneIf(attr.EnSQDAsyncNotify), SQDraining: oneIf(attr.SQDraining),
-		PathMigState: uint32(attr.PathMigState), RateLimit: attr.RateLimit,
-		AltPkeyIndex: uint32(attr.AltPkeyIndex), AltPortNum: uint32(attr.AltPortNum),
-		AltTimeout: uint32(attr.AltTimeout),
-		AH:         ahAttrOf(&attr.AH), AltAH: ahAttrOf(&attr.AltAH),
-		StructSize: uint32(unsafe.Sizeof(QPAttr{})),
-		State:      uint32(attr.State), DestQPNum: attr.DestQPNum,
-		PathMTU: uint32(attr.PathMTU), AccessFlags: uint32(attr.AccessFlags),
-		MaxRdAtomic: uint32(attr.MaxRdAtomic), MaxDestRdAtomic: uint32(attr.MaxDestRdAtomic),
-		RetryCount: uint32(attr.RetryCnt), RNRRetryCount: uint32(attr.RNRRetry),
-		MaxSendWR: attr.MaxSendWR, MaxRecvWR: attr.MaxRecvWR,
-		MaxSendSGE: attr.MaxSendSGE, MaxRecvSGE: attr.MaxRecvSGE, MaxInlineData: attr.MaxInlineData,
-	}
 }
 
 func oneIf(truth bool) uint32 {

@@ -46,14 +46,14 @@ func (i *Instance) qpInitAttr(at Pointer) (*rdmacore.QPInitAttr, int32) {
 		}
 		cq, ok := i.cqs.get(given.handle)
 		if !ok {
-			return nil, i.badHandle(KindCQ)
+			return nil, i.badHandle(kindCQ)
 		}
 		*given.cq = cq
 	}
 	if attr.SRQ != 0 {
 		srq, ok := i.srqs.get(attr.SRQ)
 		if !ok {
-			return nil, i.badHandle(KindSRQ)
+			return nil, i.badHandle(kindSRQ)
 		}
 		core.SRQ = srq
 	}

@@ -58,7 +58,7 @@ func queryDeviceFunctions() []Function {
 		Name: "query_rt_values", Since: v1_4, Capability: CapabilityDevice,
 		Doc: "Reads the device's clock, from which timestamp.raw comes (ibv_query_rt_values_ex(3)).",
 		Params: []Param{
-			{"ep", HandleOf, "ep", "whose device; 0 for the default device"},
+			{"ep", HandleOf, "ep", "an endpoint of the device; 0 for the default device"},
 			{"raw_clock", Out, "u64", "ticks; device_attr.hca_core_clock thousand of them are a second"}},
 		Errors:  "EOPNOTSUPP: the device does not show it. ENODEV: there is no device, or the endpoint is not on one.",
 		binding: bind2((*Instance).queryRTValues),
@@ -66,7 +66,7 @@ func queryDeviceFunctions() []Function {
 		Name: "query_device", Since: v1_3, Capability: CapabilityDevice,
 		Doc: "Writes what a device can do (ibv_query_device(3), ibv_query_device_ex(3)).",
 		Params: []Param{
-			{"ep", HandleOf, "ep", "whose device; 0 for the default device"},
+			{"ep", HandleOf, "ep", "an endpoint of the device; 0 for the default device"},
 			{"attr", InOut, "device_attr", ""}},
 		Errors:  "ENODEV: there is no device, or the endpoint is not on one. EIO: it was removed.",
 		binding: bind2((*Instance).queryDevice),

@@ -33,7 +33,7 @@ const addressForms = "192.0.2.1:7471, 10.0.0.0/8:7000-7999, [::1]:*, *:7471"
 // ParseAddressRule reads a rule.
 func ParseAddressRule(text string) (rule AddressRule, err error) {
 	wrong := func(why string) (AddressRule, error) {
-		return AddressRule{}, fmt.Errorf("%q is no rule for addresses: %s; such are %s", text, why, addressForms)
+		return AddressRule{}, fmt.Errorf("%q is not a rule for addresses: %s; such are %s", text, why, addressForms)
 	}
 	at := strings.LastIndexByte(text, ':')
 	if at < 0 || strings.HasSuffix(text, "]") {
@@ -46,17 +46,17 @@ func ParseAddressRule(text string) (rule AddressRule, err error) {
 		}
 		host = inner
 	} else if strings.Contains(host, ":") {
-		return wrong("an IPv6 address stands in brackets")
+		return wrong("write an IPv6 address in brackets")
 	}
 	if host != "*" {
 		if !strings.Contains(host, "/") {
 			ip, err := netip.ParseAddr(host)
 			if err != nil || ip.Zone() != "" {
-				return wrong(fmt.Sprintf("%q is no IP address", host))
+				return wrong(fmt.Sprintf("%q is not an IP address", host))
 			}
 			rule.prefix = netip.PrefixFrom(ip.Unmap(), ip.Unmap().BitLen())
 		} else if rule.prefix, err = netip.ParsePrefix(host); err != nil {
-			return wrong(fmt.Sprintf("%q is no prefix of IP addresses", host))
+			return wrong(fmt.Sprintf("%q is not a prefix of IP addresses", host))
 		}
 	}
 	if ports == "*" {
@@ -141,8 +141,8 @@ func (i *Instance) mayConnect(to netip.AddrPort) error {
 	return refusedBy("connect to "+written(to), "connect", written(to))
 }
 
-// mayLookUp returns an error if the guest may not have a name looked up: a guest that may connect nowhere may not query
-// name servers either, because they carry the query to others.
+// mayLookUp returns an error if the guest may not look up a name. A guest that may connect nowhere may not query name
+// servers either, because they carry the query to others.
 func (i *Instance) mayLookUp(node string) error {
 	if i.rules.Connect == nil || len(i.rules.Connect) > 0 || node == "" {
 		return nil

@@ -42,9 +42,9 @@ func srqFunctions() []Function {
 		},
 		{
 			Name: "resize_srq", Since: v1_2, Capability: CapabilityWork,
-			Doc:     "Makes room for so many receives (ibv_modify_srq(3)).",
+			Doc:     "Makes room for a number of receives (ibv_modify_srq(3)).",
 			Params:  []Param{srq, {"max_wr", U32, "", ""}},
-			Errors:  "EINVAL: more are posted, or the device cannot hold so many.",
+			Errors:  "EINVAL: more are posted, or the device cannot hold that number.",
 			binding: bind2((*Instance).resizeSRQ),
 		},
 		{
@@ -68,7 +68,7 @@ func srqFunctions() []Function {
 func (i *Instance) createSRQ(pdHandle Handle, at Pointer) int32 {
 	pd, ok := i.pds.get(pdHandle)
 	if !ok {
-		return i.badHandle(KindPD)
+		return i.badHandle(kindPD)
 	}
 	attr, wrong := readSized[SRQAttr](i, at)
 	if wrong != 0 {
@@ -122,7 +122,7 @@ func (i *Instance) destroySRQ(handle Handle) int32 {
 func (i *Instance) onSRQ(handle Handle, do func(*rdmacore.SRQ) int32) int32 {
 	srq, ok := i.srqs.get(handle)
 	if !ok {
-		return i.badHandle(KindSRQ)
+		return i.badHandle(kindSRQ)
 	}
 	return do(srq)
 }

@@ -52,7 +52,7 @@ func streamFunctions() []Function {
 			Doc: "Connects to a service of a role, a guest of the run, on whatever host. It waits until that " +
 				"listens there, and " +
 				"has room in its backlog.",
-			Params: []Param{{"role", In, "text", "whose service"}, {"length", U32, "", "of role, in bytes"},
+			Params: []Param{{"role", In, "text", "the role with the service"}, {"length", U32, "", "of role, in bytes"},
 				{"service", U32, "", ""}, timeout},
 			Result: "the stream's handle",
 			Errors: "ECONNREFUSED: no guest listens there, with a timeout of 0. ECONNRESET: its process is lost. " +
@@ -88,7 +88,7 @@ func streamFunctions() []Function {
 }
 
 func (i *Instance) streamListen(service, backlog uint32) int32 {
-	if backlog == 0 || backlog > stream.MostPending {
+	if backlog == 0 || backlog > stream.MaxPending {
 		return i.refuse(syscall.EINVAL, "a backlog is 1 to 128")
 	}
 	cost := streamCost // with what unaccepted connections hold
@@ -103,7 +103,7 @@ func (i *Instance) streamAccept(handle Handle, timeout Nanoseconds) int32 {
 	end, ok := i.streams.get(handle)
 	switch {
 	case !ok:
-		return i.badHandle(KindStream)
+		return i.badHandle(kindStream)
 	case end.listener == nil:
 		return i.refuse(syscall.EINVAL, "the stream does not listen")
 	}
@@ -159,7 +159,7 @@ func (i *Instance) transfer(handle Handle, what string, at Pointer, length uint3
 	end, ok := i.streams.get(handle)
 	switch {
 	case !ok:
-		return i.badHandle(KindStream)
+		return i.badHandle(kindStream)
 	case end.conn == nil:
 		return i.refuse(syscall.EINVAL, "the stream listens: it has no bytes")
 	}

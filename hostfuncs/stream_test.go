@@ -9,7 +9,7 @@ import (
 
 const nameAt = 0x3800
 
-// Two guests on one exchange tell each other more than a stream holds, and one ends.
+// Two guests on one exchange send each other more than a stream holds, and one ends.
 func TestStreamsBetweenGuests(t *testing.T) {
 	for name, options := range clocks() {
 		t.Run(name, func(t *testing.T) {

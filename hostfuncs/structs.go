@@ -59,25 +59,3 @@ func structName(of reflect.Type) string {
 	}
 	panic(fmt.Sprintf("%s has no name in the ABI", of))
 }
-
-// sizeMultiple divides the size of every struct, so that in an array each lies as well as the first.
-const sizeMultiple = 8
-
-// check finds what a struct of the ABI must not have: padding that is no field, or a size that is not a
-// multiple of 8.
-func (s *Struct) check() error {
-	at := uint32(0)
-	for _, f := range s.Fields {
-		switch {
-		case f.Name == "":
-			return fmt.Errorf("%s has a field without a name at %d", s.Name, f.Offset)
-		case f.Offset != at:
-			return fmt.Errorf("%s has padding before %s: %d to %d", s.Name, f.Name, at, f.Offset)
-		}
-		at += f.Size
-	}
-	if at != s.Size || s.Size%sizeMultiple != 0 {
-		return fmt.Errorf("%s has fields of %d bytes and a size of %d", s.Name, at, s.Size)
-	}
-	return nil
-}

@@ -2,6 +2,7 @@ package hostfuncs
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -42,7 +43,7 @@ func TestFunctions(t *testing.T) {
 		}
 		var want []api.ValueType
 		for _, p := range f.Params {
-			want = append(want, p.Type.wasm())
+			want = append(want, onWire(p.Type))
 			switch p.Type {
 			case HandleOf:
 				if !slices.Contains(handleKinds(), p.Of) {
@@ -67,6 +68,14 @@ func TestFunctions(t *testing.T) {
 	}
 }
 
+// onWire is a parameter's type on the wire.
+func onWire(t ParamType) api.ValueType {
+	if t == I64 {
+		return api.ValueTypeI64
+	}
+	return api.ValueTypeI32
+}
+
 func handleKinds() (names []string) {
 	for _, name := range kindNames {
 		names = append(names, name)
@@ -76,10 +85,31 @@ func handleKinds() (names []string) {
 
 func TestStructs(t *testing.T) {
 	for _, s := range Structs() {
-		if err := s.check(); err != nil {
+		if err := checkStruct(s); err != nil {
 			t.Error(err)
 		}
 	}
+}
+
+// sizeMultiple divides the size of every struct, so that in an array each lies as well as the first.
+const sizeMultiple = 8
+
+// checkStruct finds what a struct of the ABI must not have: padding that is not a field, or a size not divisible by 8.
+func checkStruct(s Struct) error {
+	at := uint32(0)
+	for _, f := range s.Fields {
+		switch {
+		case f.Name == "":
+			return fmt.Errorf("%s has a field without a name at %d", s.Name, f.Offset)
+		case f.Offset != at:
+			return fmt.Errorf("%s has padding before %s: %d to %d", s.Name, f.Name, at, f.Offset)
+		}
+		at += f.Size
+	}
+	if at != s.Size || s.Size%sizeMultiple != 0 {
+		return fmt.Errorf("%s has fields of %d bytes and a size of %d", s.Name, at, s.Size)
+	}
+	return nil
 }
 
 // The core reads and writes these where they lie, so they are the core's to the byte.
@@ -141,7 +171,7 @@ func grown(line string, lines []string) bool {
 	})
 }
 
-// reused reports whether a line is a reserved field whose bytes have other names now; it begins with one of them.
+// reused reports whether a line is a reserved field with bytes that have other names now; it begins with one of them.
 func reused(line string, lines []string) bool {
 	name, place, ok := strings.Cut(line, " at ")
 	owner, _, isReserved := strings.Cut(name, ".reserved")

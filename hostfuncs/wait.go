@@ -12,9 +12,9 @@ import (
 // Nanoseconds is a timeout on the provider's clock: 0 does not wait, a negative one waits as long as the guest may run.
 type Nanoseconds int64
 
-// wait runs one wait of the guest under its timeout, the guest's own end, and a request to stop.  It
-// returns wait's error, -ETIMEDOUT or -ECANCELED.  When the guest has no right to run any more it does
-// not return: the panic unwinds the guest, which is how wazero ends one from within a host function.
+// wait runs one wait of the guest under its timeout, the guest's own end, and a request to stop. It returns wait's
+// error, -ETIMEDOUT or -ECANCELED. When the guest has no right to run any more, it does not return. The panic unwinds
+// the guest: wazero ends a guest from within a host function in this way.
 func (i *Instance) wait(timeout Nanoseconds, wait func(context.Context) error) int32 {
 	ctx, cancel := context.WithCancel(i.ctx)
 	defer cancel()
@@ -44,7 +44,7 @@ func (i *Instance) wait(timeout Nanoseconds, wait func(context.Context) error) i
 	return i.fail(err)
 }
 
-// stoppable is a context that has ended as soon as the guest is asked to stop: a virtual clock would move in the time
+// stoppable is a context that has ended as soon as the guest is asked to stop. A virtual clock would move in the time
 // that it takes to cancel the context.
 type stoppable struct {
 	context.Context

@@ -113,7 +113,7 @@ func workFunctions() []Function {
 				"may be any of the guest's.",
 			Params:  spinning("send_wr"),
 			Result:  "the number of completions, 0 if there were none; all requests are posted then",
-			Errors:  "As post_send, whose result is in posted; nothing is polled then.",
+			Errors:  "As post_send, with its result in posted; nothing is polled then.",
 			binding: bind10((*Instance).postSendSpin),
 		},
 		{
@@ -130,7 +130,7 @@ func workFunctions() []Function {
 func (i *Instance) postSend(handle Handle, wrs Pointer, count uint32, sges Pointer, numSGEs uint32, out Pointer) int32 {
 	qp, ok := i.qps.get(handle)
 	if !ok {
-		return i.badHandle(KindQP)
+		return i.badHandle(kindQP)
 	}
 	var whole func([]rdmacore.SendWR, []rdmacore.SGE) bool
 	if qp.InitAttr().SendOps != 0 {
@@ -142,7 +142,7 @@ func (i *Instance) postSend(handle Handle, wrs Pointer, count uint32, sges Point
 func (i *Instance) postRecv(handle Handle, wrs Pointer, count uint32, sges Pointer, numSGEs uint32, out Pointer) int32 {
 	qp, ok := i.qps.get(handle)
 	if !ok {
-		return i.badHandle(KindQP)
+		return i.badHandle(kindQP)
 	}
 	return post(i, qp, wrs, count, sges, numSGEs, out, nil, recvAt)
 }
@@ -207,7 +207,7 @@ func post[Q, WR any](i *Instance, queue Q, wrsAt Pointer, count uint32, sgesAt P
 		if !whole(p.wrs, p.sges) {
 			return i.refuse(
 				syscall.EMSGSIZE,
-				"the requests of one call to a QP with send operations, which are posted all or none, have 4 GiB at "+
+				"the requests of one call to a QP with send operations, which are posted all or none, have 4GiB at "+
 					"most",
 			)
 		}
@@ -260,7 +260,7 @@ func postSpin[WR any](
 ) int32 {
 	cq, ok := i.cqs.get(cqHandle)
 	if !ok {
-		return i.badHandle(KindCQ)
+		return i.badHandle(kindCQ)
 	}
 	wcs, wrong := view[rdmacore.WC](i, wcAt, max)
 	if wrong != 0 {
@@ -268,7 +268,7 @@ func postSpin[WR any](
 	}
 	qp, ok := i.qps.get(handle)
 	if !ok {
-		return i.badHandle(KindQP)
+		return i.badHandle(kindQP)
 	}
 	p, failed := postingOf[WR](i, wrsAt, count, sgesAt, numSGEs, out)
 	if failed != 0 {
@@ -295,7 +295,8 @@ func fitsOneCall(wrs []rdmacore.SendWR, sges []rdmacore.SGE) bool {
 	const most = 4 << 30
 	total := uint64(0)
 	for at := range wrs {
-		first, end := uint64(wrs[at].FirstSGE), uint64(wrs[at].FirstSGE)+uint64(wrs[at].NumSGE)
+		first := uint64(wrs[at].FirstSGE) // read once: a peer's RDMA WRITE may change it meanwhile
+		end := first + uint64(wrs[at].NumSGE)
 		if end > uint64(len(sges)) {
 			return true // which the core refuses
 		}
@@ -308,8 +309,8 @@ func fitsOneCall(wrs []rdmacore.SendWR, sges []rdmacore.SGE) bool {
 	return true
 }
 
-// batchOf is how many requests with these buffers are handed to the core at once, which may do all they ask for before
-// it returns: an end of the guest's that comes meanwhile is not to wait for gigabytes of copies.
+// batchOf is how many requests with these buffers are passed to the core at once. The core may execute them all before
+// it returns. An end of the guest that comes meanwhile must not wait for gigabytes of copies.
 func batchOf(sges []rdmacore.SGE) uint32 {
 	const many, large = 512, 1 << 16
 	longest := uint32(0)

@@ -95,8 +95,8 @@ type AddrInfo struct {
 	Connect         []byte // what goes before the private data of the first Connect
 }
 
-// mostAddrInfos is how many results are handed on; librdmacm itself has one.
-const mostAddrInfos = 8
+// maxAddrInfos is how many results are handed on; librdmacm itself has one.
+const maxAddrInfos = 8
 
 // GetAddrInfo finds the addresses of a node and service (rdma_getaddrinfo(3)); node or service may be "", and
 // hints nil, but not all.  It may ask name servers and ibacm; the error wraps ctx.Err() when ctx ends first,
@@ -118,7 +118,7 @@ type Resolver struct {
 
 // Limits of the lookups in progress: of a provider in all, and of one Resolver.
 const (
-	mostLookups  = 64
+	maxLookups   = 64
 	lookupsOfOne = 2
 )
 
@@ -186,9 +186,9 @@ func getAddrInfo(native *C.struct_core_provider, op, node, service string, hints
 	cnode, cservice := optionalString(node), optionalString(service)
 	defer C.free(unsafe.Pointer(cnode))
 	defer C.free(unsafe.Pointer(cservice))
-	results := make([]C.struct_core_addrinfo, mostAddrInfos)
+	results := make([]C.struct_core_addrinfo, maxAddrInfos)
 	var eai C.int
-	count := int(C.core_getaddrinfo(native, cnode, cservice, hints.toC(), &results[0], mostAddrInfos, &eai))
+	count := int(C.core_getaddrinfo(native, cnode, cservice, hints.toC(), &results[0], maxAddrInfos, &eai))
 	if eai != 0 {
 		return nil, fail(op, syscall.EINVAL, "%s: %s", node+":"+service, C.GoString(C.gai_strerror(eai)))
 	}
@@ -221,9 +221,9 @@ func (id *ID) QueryAddrInfo() ([]AddrInfo, error) {
 	if !id.open() {
 		return nil, closed(op, "id")
 	}
-	results := make([]C.struct_core_addrinfo, mostAddrInfos)
+	results := make([]C.struct_core_addrinfo, maxAddrInfos)
 	found := id.channel.provider.ask(func() C.int {
-		return C.core_query_addrinfo(id.native(), id.c, &results[0], mostAddrInfos)
+		return C.core_query_addrinfo(id.native(), id.c, &results[0], maxAddrInfos)
 	})
 	if err := id.explain(op, found, ""); err != nil {
 		return nil, err

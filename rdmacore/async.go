@@ -30,14 +30,14 @@ func (e AsyncEvent) of(object any) bool {
 	return any(e.QP) == object || any(e.CQ) == object || any(e.SRQ) == object
 }
 
-// mostPending bounds what PendingAsyncEvents reads: the call must return even if the device never stops.
-const mostPending = 1000
+// maxPending bounds what PendingAsyncEvents reads: the call must return even if the device never stops.
+const maxPending = 1000
 
 func (p *Provider) newDevice(native *C.struct_ibv_context) *Device {
 	d := &Device{c: native, provider: p}
 	d.async.clock, d.async.read = p.clock, d.readAsyncEvent
 	d.async.key = func(e AsyncEvent) AsyncEvent { return e }
-	d.async.full = func(alike int, _ AsyncEvent) bool { return alike >= mostAlike }
+	d.async.full = func(alike int, _ AsyncEvent) bool { return alike >= maxAlike }
 	d.async.drop = func(AsyncEvent) {} // acknowledged already
 	d.async.descriptor = func() (int, string) {
 		return int(C.core_async_fd(d.c)), "asynchronous events of " + d.Name()
@@ -45,21 +45,16 @@ func (p *Provider) newDevice(native *C.struct_ibv_context) *Device {
 	return d
 }
 
-// mostAlike is how many unread events of one kind and object are kept.  A device reports most things once for an
+// maxAlike is how many unread events of one kind and object are kept.  A device reports most things once for an
 // object.  But a program can make a send queue drain, or a shared queue fall below its limit, as often as it likes.
 // The kernel drops an event when it has no memory for it (ib_uverbs_async_handler).  Here an event is dropped when
 // sixty-four equal ones are kept.
-const mostAlike = 64
+const maxAlike = 64
 
-// GetAsyncEvent waits for the next asynchronous event of the device or of any of its objects, and acknowledges it
-// (ibv_get_async_event(3), ibv_ack_async_event(3)).  A ctx that has ended already takes what is there.  The error
-// wraps ctx.Err() when ctx ends first.
-func (d *Device) GetAsyncEvent(ctx context.Context) (AsyncEvent, error) {
-	return d.WaitAsyncEvent(ctx, func(AsyncEvent) bool { return true })
-}
-
-// WaitAsyncEvent is GetAsyncEvent for the next event that wants accepts.  Other events are kept for other calls, as
-// long as their object lives.  Any number of goroutines may wait at once; an event is given to one of them.
+// WaitAsyncEvent waits for the next asynchronous event of the device or of any of its objects that wants accepts, and
+// acknowledges it (ibv_get_async_event(3), ibv_ack_async_event(3)).  Other events are kept for other calls, as long as
+// their object lives.  Any number of goroutines may wait at once; an event is given to one of them.  A ctx that has
+// ended already takes what is there.  The error wraps ctx.Err() when ctx ends first.
 //
 // Any of these goroutines may call wants, during the call and not after it, with the device's events locked.  So wants
 // must not wait, and must neither make nor destroy objects.
@@ -96,7 +91,7 @@ func (d *Device) PendingAsyncEvents(wants func(AsyncEvent) bool) ([]AsyncEvent, 
 	}
 	d.async.mu.Lock()
 	defer d.async.mu.Unlock()
-	left := mostPending
+	left := maxPending
 	return d.async.pending(wants, func() bool {
 		left--
 		return left < 0

@@ -32,7 +32,7 @@ func isAccessErr(t *testing.T, event AsyncEvent, of *side) {
 	}
 }
 
-// TestAsyncWaiters: goroutines that wait on one device each get the events of their own, read by any of them, also
+// TestAsyncWaiters: each goroutine that waits on one device gets its own events, read by any of them. This holds also
 // when one that reads for the others is cancelled.
 func TestAsyncWaiters(t *testing.T) {
 	softOnly(t, "events of refused requests")
@@ -208,7 +208,7 @@ func TestAsyncVirtually(t *testing.T) {
 					t.Error(err)
 				}
 			case <-bounded(t).Done():
-				t.Error("somebody waits for ever")
+				t.Error("a waiter waits forever")
 			}
 		})
 	}

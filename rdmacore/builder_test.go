@@ -51,17 +51,17 @@ func TestBuilderData(t *testing.T) {
 	sges := []SGE{{Address: 0, Length: 8, LKey: mr.LKey()}}
 	wr := remote(OpRDMAWrite, 6)
 	wr.NumSGE = 1
-	if n, err := client.id.QP().PostSendAt(client.memory.Base(), 8, []SendWR{wr}, sges); n != 1 || err != nil {
+	if n, err := client.id.QP().postSendAt(client.memory.Base(), 8, []SendWR{wr}, sges); n != 1 || err != nil {
 		t.Errorf("%d posted, %v", n, err)
 	}
 	completion(t, client.id.SendCQ(), 6, WCSuccess)
 	sges[0].Length++
-	n, err := client.id.QP().PostSendAt(client.memory.Base(), 8, []SendWR{wr}, sges)
+	n, err := client.id.QP().postSendAt(client.memory.Base(), 8, []SendWR{wr}, sges)
 	refused(t, err, syscall.EFAULT)
 	if n != 0 {
 		t.Error("it was posted")
 	}
-	_, err = client.id.QP().PostSendAt(client.memory.Base(), 0, []SendWR{wr}, sges)
+	_, err = client.id.QP().postSendAt(client.memory.Base(), 0, []SendWR{wr}, sges)
 	refused(t, err, syscall.EFAULT)
 }
 
@@ -150,7 +150,7 @@ func TestBuilderWindow(t *testing.T) {
 	must(t, err)
 	memory.Release()
 	atEnd(t, mr.Dereg)
-	mw, err := server.pd.AllocMW(MWType2)
+	mw, err := server.pd.AllocMW(2)
 	must(t, err)
 	atEnd(t, mw.Dealloc)
 	must(
@@ -306,7 +306,7 @@ func TestBuilderAllocatesNothing(t *testing.T) {
 		}
 		var wcs [1]WC
 		for got := 0; got < 1; {
-			polled, err := client.id.SendCQ().PollN(wcs[:], 1000)
+			polled, err := client.id.SendCQ().poll(wcs[:], nil, 1000)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -6,6 +6,7 @@ import "C"
 
 import (
 	"net/netip"
+	"slices"
 	"syscall"
 	"time"
 	"unicode/utf8"
@@ -106,9 +107,9 @@ func (p *Provider) CaptureName(address netip.Addr, name string) {
 	C.core_capture_name(p.c, &at, text)
 }
 
-// CaptureStep notes the step that the role with the address executes: text is the comment of the packets it sends from
-// now on, "" ends that.  Packets of other addresses belong to the step that began last.  The zero address is that of no
-// role.
+// CaptureStep sets the step that the role with the address executes. text is the comment of the packets that it sends
+// from now on; "" ends that. Packets of other addresses belong to the step that began last. The zero address is that
+// of no role.
 func (p *Provider) CaptureStep(address netip.Addr, number uint32, text string) {
 	if !p.Captures() {
 		return
@@ -139,7 +140,39 @@ type CapturedPacket struct {
 	Syndrome    uint8  // of an acknowledgement
 	Message     CMMessage
 	PSN, Length uint32
-	Fate        string // what faults did to it; "": nothing
+	FaultResult string // what faults did to it; "": nothing
+	Interface   string // where another process captured it (CaptureAdd); "": this one did
+	Inbound     bool   // it came to the interface; otherwise it left it
+}
+
+// CapturePacket is a packet that another process has captured.
+type CapturePacket struct {
+	Interface   string // a name that is the interface's alone
+	Description string // of the interface; not empty
+	Time        uint64 // nanoseconds since 1970
+	Bytes       []byte // from its IP header on
+	Length      uint32 // of the packet, of which Bytes may be a part
+	Inbound     bool   // it came to the interface; otherwise it left it
+	FaultResult string // what faults did to it; "": nothing
+}
+
+// CaptureAdd writes a packet of another process to the Capture, as of the step that began last.  It waits while the
+// writer of the file is behind, at most about 100 ms.
+func (p *Provider) CaptureAdd(packet *CapturePacket) {
+	if !p.Captures() {
+		return
+	}
+	c := C.struct_core_capture_packet{
+		_interface: captureText(packet.Interface), description: captureText(packet.Description),
+		time: C.uint64_t(packet.Time), bytes: (*C.uint8_t)(C.CBytes(packet.Bytes)),
+		captured: C.uint32_t(len(packet.Bytes)), length: C.uint32_t(packet.Length), inbound: C.bool(packet.Inbound),
+		fault_result: captureText(packet.FaultResult),
+	}
+	C.core_capture_add(p.c, &c)
+	for _, text := range []*C.char{c._interface, c.description, c.fault_result} {
+		C.free(unsafe.Pointer(text))
+	}
+	C.free(unsafe.Pointer(c.bytes))
 }
 
 // Captured takes the notes of packets since the last call; missed counts those that were not kept.
@@ -152,15 +185,27 @@ func (p *Provider) Captured() (packets []CapturedPacket, missed uint64) {
 	count := C.core_captured(p.c, &found[0], C.CORE_CAPTURED_MAX, &more)
 	for i := range found[:count] {
 		each := &found[i]
-		packets = append(packets, CapturedPacket{
-			Time: p.clock.since(uint64(each.time)), Step: uint32(each.step), From: gidAddress(each.from),
-			To:        gidAddress(each.to),
-			QueuePair: uint32(each.destination), Opcode: uint8(each.opcode), Syndrome: uint8(each.syndrome),
-			Message: CMMessage(each.attribute), PSN: uint32(each.psn), Length: uint32(each.length),
-			Fate: C.GoString(&each.fate[0]),
-		})
+		packets = append(packets, capturedOf(each, p.clock.since(uint64(each.time))))
 	}
 	return packets, uint64(more)
+}
+
+func capturedOf(c *C.struct_core_captured, at time.Duration) CapturedPacket {
+	return CapturedPacket{
+		Time: at, Step: uint32(c.step), From: gidAddress(c.from), To: gidAddress(c.to),
+		QueuePair: uint32(c.destination), Opcode: uint8(c.opcode), Syndrome: uint8(c.syndrome),
+		Message: CMMessage(c.attribute), PSN: uint32(c.psn), Length: uint32(c.length),
+		FaultResult: cText(c.fault_result[:]), Interface: cText(c._interface[:]), Inbound: bool(c.inbound),
+	}
+}
+
+// cText is a text up to its 0, or the whole array.
+func cText(text []C.char) string {
+	end := slices.Index(text, 0)
+	if end < 0 {
+		end = len(text)
+	}
+	return C.GoStringN(unsafe.SliceData(text), C.int(end))
 }
 
 // gidAddress is the IP address that a GID of RoCE v2 is.
@@ -172,8 +217,8 @@ func gidAddress(gid [16]C.uint8_t) netip.Addr {
 	return netip.AddrFrom16(raw).Unmap()
 }
 
-// Name is the name that faults use for the packet: REQ of the connection manager, SEND_ONLY, or ACK, RNR_NAK and
-// NAK_PSN_SEQUENCE_ERROR by the syndrome of an acknowledgement (IBTA 9.7.5.1.2).
+// Name is the name that faults use for the packet, such as REQ of the connection manager, or SEND_ONLY. An
+// acknowledgement is ACK, RNR_NAK or NAK_PSN_SEQUENCE_ERROR by its syndrome (IBTA 9.7.5.1.2).
 func (p *CapturedPacket) Name() string {
 	operation := PacketOps(1) << (p.Opcode & 0x1f)
 	switch {

@@ -3,6 +3,8 @@ package rdmacore
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,7 +33,7 @@ func blocks(t *testing.T, path string) (kinds []uint32, bodies [][]byte) {
 	return kinds, bodies
 }
 
-// TestCapture connects two ends on a captured provider and reads the file, and what was noted beside it.
+// TestCapture connects two ends on a captured provider and reads the file, and the notes of its packets.
 func TestCapture(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "capture.pcapng")
 	capture, err := CreateCapture(path, CaptureOptions{Application: "test"})
@@ -114,5 +116,69 @@ func TestCaptureFails(t *testing.T) {
 	}
 	if _, err := capture.Close(); err == nil {
 		t.Error("closed twice")
+	}
+}
+
+// TestCaptureAdd: packets of another process are in the file as they were, and only those that are RoCE are noted.
+func TestCaptureAdd(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "capture.pcapng")
+	capture, err := CreateCapture(path, CaptureOptions{SnapLength: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	provider, err := Open("soft", WithCapture(capture, "a case"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	provider.CaptureStep(netip.Addr{}, 7, "the step")
+	// IPv4, UDP and a SEND_ONLY without payload to queue pair 5.
+	roce := make([]byte, 20+8+12+4)
+	roce[0], roce[3], roce[9], roce[12+3], roce[16+3] = 0x45, byte(len(roce)), 17, 1, 2
+	roce[28], roce[28+7] = 4, 5
+	packet := func(name string, bytes []byte) *CapturePacket {
+		return &CapturePacket{
+			Interface: name, Description: "elsewhere", Time: 12, Bytes: bytes, Length: 70000, Inbound: true,
+			FaultResult: strings.Repeat("x", 500),
+		}
+	}
+	noise := make([]byte, 65535)
+	for i := range noise {
+		noise[i] = byte(i * 7)
+	}
+	for _, first := range []byte{0x45, 0x46, 0x60, 0x00, 0xff} {
+		noise[0] = first
+		for length := range 100 {
+			provider.CaptureAdd(packet("server", noise[:length]))
+		}
+		provider.CaptureAdd(packet("server", noise))
+	}
+	provider.CaptureAdd(packet("client", roce))
+	for i := range 300 { // more interfaces than there may be
+		provider.CaptureAdd(packet(fmt.Sprint("interface ", i), roce[:40]))
+	}
+	noted, missed := provider.Captured()
+	if len(noted) != 1 || missed != 0 {
+		t.Fatalf("%d packets were noted, %d not", len(noted), missed)
+	}
+	one := noted[0]
+	if one.Name() != "SEND_ONLY" || one.QueuePair != 5 || one.Step != 7 || one.Interface != "client" || !one.Inbound ||
+		one.From.String() != "0.0.0.1" || len(one.FaultResult) == 0 {
+		t.Errorf("%+v", one)
+	}
+	must(t, provider.Close())
+	totals, err := capture.Close()
+	if err != nil || totals.Packets != 5*101+1+300 || totals.Missing != 0 {
+		t.Errorf("%+v, %v", totals, err)
+	}
+	kinds, bodies := blocks(t, path)
+	count := map[uint32]int{}
+	for i, kind := range kinds {
+		count[kind]++
+		if kind == 6 && binary.NativeEndian.Uint32(bodies[i][12:]) > 1000 {
+			t.Errorf("%d bytes of a packet are kept", binary.NativeEndian.Uint32(bodies[i][12:]))
+		}
+	}
+	if count[1] != 256 || count[6] != 5*101+1+300 {
+		t.Errorf("%d interfaces and %d packets", count[1], count[6])
 	}
 }

@@ -130,7 +130,7 @@ import (
 
 	"rdmarun/rdmacore/ccall"
 
-	// The components of the C core whose headers are included here; they import the components below them.
+	// The components of the C core with headers that are included here. They import the components below them.
 	_ "rdmarun/rdmacore/core"
 	_ "rdmarun/rdmacore/measure"
 	_ "rdmarun/rdmacore/provider"
@@ -200,15 +200,14 @@ func postReason(errno syscall.Errno) string {
 	case syscall.EFAULT:
 		return "a scatter/gather entry lies outside the memory it may name"
 	case syscall.EINVAL:
-		return "the state of the queue pair, an opcode, a flag, a scatter/gather entry, a datagram's " +
-			"address handle or the placement of a FLUSH does not allow it"
+		return "not allowed by the state of the queue pair, an opcode, a flag, a scatter/gather entry, an " +
+			"address handle or the placement of a FLUSH"
 	}
 	return ""
 }
 
-// Work makes the calls of the data path for one guest, whose requests and completions are not in Go's memory.
-// One goroutine uses it.  Where the link copies within this process, short calls skip cgo's detour through the
-// scheduler.
+// Work makes the calls of the data path for one guest. Its requests and completions are not in Go's memory.  One
+// goroutine uses it.  Where the link copies within this process, short calls skip cgo's detour through the scheduler.
 type Work struct {
 	c     C.struct_hot_work
 	stack *ccall.Stack // nil: calls go by cgo
@@ -229,8 +228,8 @@ func (w *Work) Free() {
 	w.stack = nil
 }
 
-// Limits below which a call is short: the number of requests, the size of the buffers that they may name, and the
-// completions and attempts of a poll, at some 50 ns each.
+// A call within these limits is short. They limit the requests, the size of their buffers, and the completions and
+// attempts of a poll, at some 50 ns each.
 const (
 	fewRequests    = 16
 	fewReceives    = 64
@@ -239,11 +238,12 @@ const (
 	fewAttempts    = 1024
 )
 
-// SendSpin is QP.PostSendAt and then, when all is posted, CQ.PollN; without room for completions it only posts.
+// SendSpin posts requests of a guest (QP.postSendAt). When all are posted it polls as Poll does; without room for
+// completions it only posts.
 func (w *Work) SendSpin(q *QP, base uintptr, limit uint64, wrs []SendWR, sges []SGE, cq *CQ, wcs []WC,
 	attempts uint32) (accepted, completions int, err error) {
 	if !q.open() || q.builder != nil || limit == 0 || len(wrs) == 0 || !plainPoll(cq, wcs) {
-		return postThenPoll(func() (int, error) { return q.PostSendAt(base, limit, wrs, sges) }, cq, wcs, attempts)
+		return postThenPoll(func() (int, error) { return q.postSendAt(base, limit, wrs, sges) }, cq, wcs, attempts)
 	}
 	soon := len(wrs) <= fewRequests
 	for at := range sges {
@@ -263,11 +263,11 @@ func (w *Work) SendSpin(q *QP, base uintptr, limit uint64, wrs []SendWR, sges []
 	return w.done("ibv_post_send", cq, wcs, attempts)
 }
 
-// RecvSpin is QP.PostRecvAt, as SendSpin.
+// RecvSpin is QP.postRecvAt, as SendSpin.
 func (w *Work) RecvSpin(q *QP, base uintptr, limit uint64, wrs []RecvWR, sges []SGE, cq *CQ, wcs []WC,
 	attempts uint32) (accepted, completions int, err error) {
 	if !q.open() || limit == 0 || len(wrs) == 0 || !plainPoll(cq, wcs) {
-		return postThenPoll(func() (int, error) { return q.PostRecvAt(base, limit, wrs, sges) }, cq, wcs, attempts)
+		return postThenPoll(func() (int, error) { return q.postRecvAt(base, limit, wrs, sges) }, cq, wcs, attempts)
 	}
 	w.c.wrs = C.uintptr_t(uintptr(unsafe.Pointer(&wrs[0])))
 	w.prepare(q, len(wrs), base, limit, sges, cq, wcs, attempts)
@@ -279,10 +279,11 @@ func (w *Work) RecvSpin(q *QP, base uintptr, limit uint64, wrs []RecvWR, sges []
 	return w.done("ibv_post_recv", cq, wcs, attempts)
 }
 
-// Poll is CQ.PollN.
+// Poll is CQ.Poll that looks again while the queue is empty, at most attempts times in all, without leaving C. An
+// attempt takes roughly 50 ns: keep it to some thousands and use CQ.Wait for more.
 func (w *Work) Poll(cq *CQ, wcs []WC, attempts uint32) (int, error) {
 	if w.stack == nil || len(wcs) == 0 || len(wcs) > fewCompletions || !cq.open() || !plainPoll(cq, wcs) {
-		return cq.PollN(wcs, attempts)
+		return cq.poll(wcs, nil, attempts)
 	}
 	w.c.count, w.c.posted = 0, 0
 	w.expect(cq, wcs, attempts)
@@ -299,7 +300,7 @@ func plainPoll(cq *CQ, wcs []WC) bool {
 func postThenPoll(post func() (int, error), cq *CQ, wcs []WC, attempts uint32) (accepted, completions int, err error) {
 	accepted, err = post()
 	if err == nil && len(wcs) > 0 {
-		completions, err = cq.PollN(wcs, attempts)
+		completions, err = cq.poll(wcs, nil, attempts)
 	}
 	return accepted, completions, err
 }

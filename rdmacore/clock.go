@@ -5,6 +5,7 @@ import "C"
 
 import (
 	"context"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -12,8 +13,8 @@ import (
 	"time"
 )
 
-// Clock is the time that a provider's timers run on: the machine's monotonic clock, or on soft a virtual
-// one, on which an RNR timer of 655.36 ms or a connection timeout of a minute is exact and takes no time.
+// Clock is the time that a provider's timers run on: the host's monotonic clock, or on soft a virtual one. On a
+// virtual clock an RNR timer of 655.36 ms or a connection timeout of a minute is exact and takes no time.
 //
 // A virtual clock moves when all its actors wait: goroutines become actors by Enter, until Leave.
 type Clock struct {
@@ -58,8 +59,8 @@ func (c *Clock) since(ns uint64) time.Duration {
 	return time.Unix(0, int64(ns)).Sub(c.began)
 }
 
-// Enter counts one more goroutine that acts on a virtual clock: time stands still while any of them does
-// not wait.  Each ends with Leave.  On the wall clock both do nothing.
+// Enter counts one more goroutine that acts on a virtual clock: time stops while any of them does not wait.  Each ends
+// with Leave.  On the wall clock both do nothing.
 func (c *Clock) Enter() {
 	if c.virtual != nil {
 		c.virtual.enter(1)
@@ -81,9 +82,9 @@ func (c *Clock) Outside(f func()) {
 	f()
 }
 
-// Launch runs f in a goroutine that acts on the clock.  On a virtual clock, on which the caller must act, too, it
-// returns when f first waits or has ended, so that several begin in the order of their launches.  ended is closed at
-// the moment at which f acts no more.
+// Launch runs f in a goroutine that acts on the clock. On a virtual clock the caller must act on the clock, too.
+// Launch then returns when f first waits or has ended, so that several begin in the order of their launches. ended is
+// closed when f acts no more.
 func (c *Clock) Launch(f func()) (ended <-chan struct{}) {
 	over := make(chan struct{})
 	if c.virtual != nil {
@@ -156,9 +157,10 @@ func (c *Clock) Await(ctx context.Context, signal, other <-chan struct{}) error 
 // virtualClock moves the provider's time on when all its actors wait and none can continue.
 //
 // An actor that finds at once what it waits for continues.  Otherwise it becomes a sleeper.  When all actors wait, the
-// clock checks the sleepers in the order in which they began to wait; the first whose condition holds continues, alone.
-// With a seed the check begins at a sleeper drawn from the seed, so that another seed is another interleaving.  When no
-// condition holds, the clock moves to the next timer or deadline, and checks the sleepers again.
+// clock checks the sleepers in the order in which they began to wait.  The first with a true condition continues,
+// alone.  With a seed the check begins at a sleeper drawn from the seed, so that another seed is another interleaving.
+// When no condition holds, the clock moves to the next timer or deadline, applies all that are due then, and checks the
+// sleepers again.
 //
 // So time never passes while an actor can continue, and a run takes as long as its steps, not its timeouts.  A run is
 // repeatable: only one actor runs at any time, and no scheduler decides which one.
@@ -198,7 +200,7 @@ func newVirtualClock(p *Provider) *virtualClock {
 	return c
 }
 
-// origin is where the C core's virtual clock stands when it is made (soft_clock_virtual).
+// origin is the time of the C core's virtual clock when it is made (soft_clock_virtual).
 const origin = time.Second
 
 func (c *virtualClock) now() time.Duration {
@@ -266,16 +268,16 @@ func (c *virtualClock) wait(ctx context.Context, found func() bool) bool {
 	return s.came
 }
 
-// turnTimeout is how long a sleeper whose context has ended waits for its turn, in wall-clock time: another actor may
-// compute without an end.
+// turnTimeout is how long a sleeper with a cancelled context waits for its turn, in wall-clock time: another actor may
+// compute without an end.  After a deadline of this clock it waits without a limit, or the run would not repeat.
 const turnTimeout = 200 * time.Millisecond
 
-// endWait lets s, whose context has ended, continue in its turn.  Of two whose contexts end together, one continues
-// after the other, as if their conditions held.
+// endWait lets s continue in its turn after its context has ended.  Of two contexts that end together, one sleeper
+// continues after the other, as if their conditions were true.
 func (c *virtualClock) endWait(s *sleeper) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.resumeOne(); s.woken {
+	if c.resumeOne(); s.woken || context.Cause(s.ctx) == error(deadlineReached{}) {
 		return
 	}
 	time.AfterFunc(turnTimeout, func() {
@@ -296,7 +298,7 @@ func (c *virtualClock) resumeOne() {
 	}
 }
 
-// releaseFirst lets the first sleeper continue whose condition holds or whose context has ended.  mu is held.
+// releaseFirst lets the first sleeper continue that has a true condition or an ended context.  mu is held.
 func (c *virtualClock) releaseFirst() bool {
 	for i := range c.sleepers {
 		at := (c.first + i) % len(c.sleepers)
@@ -328,21 +330,39 @@ func (c *virtualClock) release(at int, came bool) {
 
 // advance moves the clock to the next timer or deadline.  It returns false when there is none, so that only the
 // contexts themselves can end a wait.  mu is held: expiring timers of the core take locks of the core only.
+//
+// All timers and deadlines of that time are due before the sleepers are checked.  Otherwise sleepers with the same
+// deadline would continue in the order of their deadlines, with any seed.
 func (c *virtualClock) advance() bool {
 	next := c.earliest()
 	limit := C.uint64_t(math.MaxUint64)
 	if next != nil {
 		limit = C.uint64_t(next.at + origin)
 	}
-	switch {
-	case C.core_clock_advance(c.provider.c, limit) == 1:
-	case next == nil:
+	if C.core_clock_advance(c.provider.c, limit) == 0 && next == nil {
 		return false
-	default:
-		c.remove(next)
-		next.cancel(context.DeadlineExceeded)
 	}
+	c.reach(c.now())
 	return true
+}
+
+// reach moves the clock to a time, running timers and ending contexts that are due until then.  mu is held.
+func (c *virtualClock) reach(limit time.Duration) {
+	for {
+		next := c.earliest()
+		until := limit
+		if next != nil {
+			until = min(until, next.at)
+		}
+		if C.core_clock_advance(c.provider.c, C.uint64_t(until+origin)) == 1 {
+			continue // a timer ran; there may be more
+		}
+		if next == nil || next.at > limit {
+			return
+		}
+		c.remove(next)
+		next.cancel(deadlineReached{})
+	}
 }
 
 func (c *virtualClock) earliest() *virtualEnd {
@@ -358,15 +378,24 @@ func (c *virtualClock) remove(end *virtualEnd) {
 	}
 }
 
-// virtualContext is a context whose deadline is in virtual time: its Err is DeadlineExceeded when the
-// clock has reached it.
+// deadlineReached is the cause of a context that ends at a time of the clock.
+type deadlineReached struct{}
+
+func (deadlineReached) Error() string        { return context.DeadlineExceeded.Error() }
+func (deadlineReached) Is(target error) bool { return target == context.DeadlineExceeded }
+
+// virtualContext is a context with a deadline in virtual time: its Err is DeadlineExceeded when the clock has reached
+// it.
 type virtualContext struct{ context.Context }
 
 func (v virtualContext) Err() error {
 	if v.Context.Err() == nil {
 		return nil
 	}
-	return context.Cause(v.Context)
+	if cause := context.Cause(v.Context); !errors.Is(cause, context.DeadlineExceeded) {
+		return cause
+	}
+	return context.DeadlineExceeded
 }
 
 func (c *virtualClock) withTimeout(

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -113,68 +114,106 @@ func TestVirtualClockWaitIsCancelled(t *testing.T) {
 	}
 }
 
-// Several who wait for the same moment go on one at a time, in the order of their launches, however often the
-// same is done.
-func TestVirtualClockOrder(t *testing.T) {
-	clock := openVirtual(t, 1).Clock()
+// sleepTogether launches several goroutines that sleep until the same times, and returns the order in which they
+// continued.
+func sleepTogether(t *testing.T, clock *Clock) string {
+	t.Helper()
 	clock.Enter()
-	defer clock.Leave()
+	var order strings.Builder // one acts at a time, so it needs no lock
+	var ended []<-chan struct{}
+	for _, name := range strings.Split("abcdef", "") {
+		ended = append(ended, clock.Launch(func() {
+			for range 3 {
+				must(t, clock.Sleep(bounded(t), time.Second))
+				order.WriteString(name)
+			}
+		}))
+	}
+	clock.Leave()
+	for _, each := range ended {
+		<-each
+	}
+	return order.String()
+}
+
+// Without a seed, goroutines that wait for the same time continue one at a time, in the order of their launches.
+func TestVirtualClockOrder(t *testing.T) {
+	softOnly(t, "faults")
+	p, err := Open("soft", WithVirtualClock())
+	must(t, err)
+	defer func() { must(t, p.Close()) }()
 	for range 50 {
-		const several = 8
-		var order []int // one acts at a time, so it needs no lock
-		var ended []<-chan struct{}
-		for i := range several {
-			ended = append(ended, clock.Launch(func() {
-				for range 3 {
-					order = append(order, i)
-					must(t, clock.Sleep(bounded(t), time.Second))
-				}
-			}))
-		}
-		clock.Outside(func() {
-			for _, end := range ended {
-				<-end
-			}
-		})
-		for at, i := range order {
-			if i != at%several {
-				t.Fatalf("order %v", order)
-			}
+		if order := sleepTogether(t, p.Clock()); order != strings.Repeat("abcdef", 3) {
+			t.Fatalf("order %s", order)
 		}
 	}
 }
 
-// A seed is an interleaving: who wait for one thing go on in an order that it draws, the same each time.
+// A deadline of the clock does not end a wait before its turn, however long another goroutine computes.
+func TestVirtualClockDeadlinesKeepTurns(t *testing.T) {
+	clock := openVirtual(t, 1).Clock()
+	clock.Enter()
+	var acting, together atomic.Int32
+	var ended []<-chan struct{}
+	for range 3 {
+		ended = append(ended, clock.Launch(func() {
+			must(t, clock.Sleep(bounded(t), time.Second))
+			if acting.Add(1) > 1 {
+				together.Add(1)
+			}
+			time.Sleep(turnTimeout + turnTimeout/2) // computes
+			acting.Add(-1)
+		}))
+	}
+	clock.Leave()
+	for _, each := range ended {
+		<-each
+	}
+	if together.Load() != 0 {
+		t.Error("two continued at once")
+	}
+}
+
+// awaitTogether launches several goroutines that wait for one signal, and returns the order in which they continued.
+func awaitTogether(t *testing.T, clock *Clock) string {
+	t.Helper()
+	clock.Enter()
+	var went strings.Builder // by one at a time
+	begin := make(chan struct{})
+	var ended []<-chan struct{}
+	for _, name := range strings.Split("abcdef", "") {
+		ended = append(ended, clock.Launch(func() {
+			must(t, clock.Await(bounded(t), begin, nil))
+			went.WriteString(name)
+		}))
+	}
+	close(begin)
+	clock.Leave()
+	for _, each := range ended {
+		<-each
+	}
+	return went.String()
+}
+
+// A seed draws the order of those that can continue at the same time, the same each time.
 func TestVirtualClockInterleavings(t *testing.T) {
-	order := func(seed uint64) string {
-		clock := openVirtual(t, seed).Clock()
-		clock.Enter()
-		var went strings.Builder // by one at a time
-		begin := make(chan struct{})
-		var ended []<-chan struct{}
-		for _, name := range strings.Split("abcdef", "") {
-			ended = append(ended, clock.Launch(func() {
-				must(t, clock.Await(bounded(t), begin, nil))
-				went.WriteString(name)
-			}))
-		}
-		close(begin)
-		clock.Leave()
-		for _, each := range ended {
-			<-each
-		}
-		return went.String()
-	}
-	seen := map[string]bool{}
-	for seed := range uint64(20) {
-		once, again := order(seed), order(seed)
-		if once != again {
-			t.Errorf("seed %d: %s, and then %s", seed, once, again)
-		}
-		seen[once] = true
-	}
-	if len(seen) < 10 {
-		t.Errorf("20 seeds are %d interleavings", len(seen))
+	for name, order := range map[string]func(*testing.T, *Clock) string{
+		"signal": awaitTogether, "time": sleepTogether,
+	} {
+		t.Run(name, func(t *testing.T) {
+			seen := map[string]bool{}
+			for seed := range uint64(20) {
+				once := order(t, openVirtual(t, seed).Clock())
+				again := order(t, openVirtual(t, seed).Clock())
+				if once != again {
+					t.Errorf("seed %d: %s, and then %s", seed, once, again)
+				}
+				seen[once] = true
+			}
+			if len(seen) < 10 {
+				t.Errorf("20 seeds are %d interleavings", len(seen))
+			}
+		})
 	}
 }
 

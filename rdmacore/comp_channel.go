@@ -21,8 +21,8 @@ type CompChannel struct {
 	cqs map[*C.struct_ibv_cq]*CQ
 }
 
-// mostEvents is how many events of one CQ are kept: each has been asked for, and one is as good as many.
-const mostEvents = 64
+// maxEvents is how many events of one CQ are kept: each has been asked for, and one is as good as many.
+const maxEvents = 64
 
 // CreateCompChannel makes a completion channel for CQs that share one.  A goroutine that waits there for the events of
 // one CQ alone is not woken when that CQ is destroyed.
@@ -44,9 +44,6 @@ func (d *Device) nativeCompChannel(op string) (native *C.struct_ibv_comp_channel
 	var fd C.int
 	return native, check(op, int(C.core_create_comp_channel(d.provider.c, d.c, &native, &fd)))
 }
-
-// Device is that of CreateCompChannel.
-func (c *CompChannel) Device() *Device { return c.device }
 
 func (c *CompChannel) open() bool { return c != nil && c.c != nil }
 
@@ -120,7 +117,7 @@ func (p *Provider) newCompChannel(native *C.struct_ibv_comp_channel) *CompChanne
 	c := &CompChannel{c: native, provider: p, cqs: make(map[*C.struct_ibv_cq]*CQ)}
 	c.clock, c.read, c.drop = p.clock, c.readEvent, func(*CQ) {}
 	c.key = func(cq *CQ) *CQ { return cq }
-	c.full = func(alike int, _ *CQ) bool { return alike >= mostEvents }
+	c.full = func(alike int, _ *CQ) bool { return alike >= maxEvents }
 	c.descriptor = func() (int, string) { return c.fd(), "completion events" }
 	return c
 }
@@ -149,7 +146,7 @@ func (c *CompChannel) readEvent() (*CQ, bool, error) {
 	return cq, cq != nil && cq.asked.Swap(false), nil
 }
 
-// carry adds a CQ to those whose events come here.
+// carry adds a CQ to those that send their events here.
 func (c *CompChannel) carry(cq *CQ) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -48,7 +48,7 @@ func (id *ID) withConnectData(param *ConnParam) *ConnParam {
 	if len(id.connectData) == 0 {
 		return param
 	}
-	all := mostOfAll
+	all := maxOfAll
 	if param != nil {
 		all = *param
 	}
@@ -56,8 +56,8 @@ func (id *ID) withConnectData(param *ConnParam) *ConnParam {
 	return &all
 }
 
-// mostOfAll are the parameters that librdmacm takes in place of none.
-var mostOfAll = ConnParam{ResponderResources: 255, InitiatorDepth: 255, RetryCount: 7, RNRRetryCount: 7}
+// maxOfAll are the parameters that librdmacm takes in place of none.
+var maxOfAll = ConnParam{ResponderResources: 255, InitiatorDepth: 255, RetryCount: 7, RNRRetryCount: 7}
 
 func optional(op string, param *ConnParam, c *C.struct_core_conn_param) (*C.struct_core_conn_param, error) {
 	if param == nil {
@@ -114,9 +114,9 @@ func (id *ID) Establish() error {
 	return id.call(op, "", func() C.int { return C.core_establish(id.native(), id.c) })
 }
 
-// Notify tells the connection manager of an asynchronous event of the id's QP (rdma_notify(3)): with COMM_EST,
-// data that came before the peer's last message of the handshake completes it.  EISCONN when it is complete,
-// EINVAL for another event or an id that waits for nothing.
+// Notify passes an asynchronous event of the id's QP to the connection manager (rdma_notify(3)). COMM_EST means that
+// data arrived before the peer's last message of the handshake, and completes the handshake. EISCONN when it is
+// complete, EINVAL for another event or an id that waits for nothing.
 func (id *ID) Notify(event AsyncEventType) error {
 	const op = "rdma_notify"
 	if !id.open() {
@@ -205,7 +205,7 @@ type ECE struct {
 	CompMask uint32 // 0
 }
 
-// SetLocalECE sets the options to offer or to answer with, of an id whose QP is the caller's own
+// SetLocalECE sets the options to offer or to answer with, of an id with a QP that the caller has made
 // (rdma_set_local_ece(3)).  EINVAL with a QP of CreateQP, which does this by itself, or a vendor of 0.
 func (id *ID) SetLocalECE(ece ECE) error {
 	const op = "rdma_set_local_ece"
@@ -218,7 +218,7 @@ func (id *ID) SetLocalECE(ece ECE) error {
 }
 
 // GetRemoteECE is what the peer offered (after CONNECT_REQUEST) or answered (after CONNECT_RESPONSE), of an id
-// whose QP is the caller's own (rdma_get_remote_ece(3)).
+// with a QP that the caller has made (rdma_get_remote_ece(3)).
 func (id *ID) GetRemoteECE() (ECE, error) {
 	const op = "rdma_get_remote_ece"
 	if !id.open() {

@@ -89,8 +89,8 @@ func TestNobodyListens(t *testing.T) {
 	refused(t, client.id.Connect(&usualParam), syscall.EINVAL) // a rejected id is used up
 }
 
-// TestListenerDestroyed: an unread request is rejected when its listener is destroyed, whether it is still
-// in the channel or was read on the way to another event.
+// TestListenerDestroyed: an unread request is rejected when its listener is destroyed. It may still be in the channel,
+// or have been read on the way to another event.
 func TestListenerDestroyed(t *testing.T) {
 	for _, read := range []bool{false, true} {
 		p := opened(t)

@@ -31,11 +31,11 @@ type CQ struct {
 	seen     sightings   // what was looked at, and not taken
 }
 
-// CreateCQ makes a completion queue for at least entries completions (ibv_create_cq(3)), whose events come by a channel
-// of its own.
+// CreateCQ makes a completion queue for at least entries completions (ibv_create_cq(3)), with a channel of its own for
+// its events.
 func (d *Device) CreateCQ(entries int) (*CQ, error) { return d.createPlainCQ(nil, entries) }
 
-// CreateCQ makes a completion queue whose events come by the channel.
+// CreateCQ makes a completion queue that sends its events to the channel.
 func (c *CompChannel) CreateCQ(entries int) (*CQ, error) {
 	if !c.open() {
 		return nil, closed("ibv_create_cq", "completion channel")
@@ -142,8 +142,8 @@ func (c *CQ) retire() (undo func()) {
 	}
 }
 
-// Destroy frees the queue and a channel of its own (ibv_destroy_cq(3)).  EBUSY while QPs use it; EINVAL when it was
-// made by CreateQP, with whose QP it goes.
+// Destroy frees the queue and a channel of its own (ibv_destroy_cq(3)).  EBUSY while QPs use it.  EINVAL for a queue of
+// CreateQP, which is destroyed with its QP.
 func (c *CQ) Destroy() error {
 	const op = "ibv_destroy_cq"
 	if !c.open() {
@@ -183,11 +183,7 @@ func (c *CQ) free(op string) error {
 }
 
 // Poll takes up to len(wcs) completions without waiting (ibv_poll_cq(3)) and returns their number.
-func (c *CQ) Poll(wcs []WC) (int, error) { return c.PollN(wcs, 1) }
-
-// PollN is Poll that looks again while the queue is empty, at most attempts times in all, without leaving
-// C: roughly 50 ns an attempt, so keep it to some thousands and use Wait for more.
-func (c *CQ) PollN(wcs []WC, attempts uint32) (int, error) { return c.poll(wcs, nil, attempts) }
+func (c *CQ) Poll(wcs []WC) (int, error) { return c.poll(wcs, nil, 1) }
 
 // poll fills stamps too, which is nil or as long as wcs.
 func (c *CQ) poll(wcs []WC, stamps []Timestamp, attempts uint32) (n int, err error) {
@@ -254,15 +250,15 @@ type Timestamp struct {
 	Wallclock uint64 // nanoseconds since 1970
 }
 
-// CreateCQEx makes a completion queue whose completions have these fields and time stamps (ibv_create_cq_ex(3)). It is
-// polled with ibv_start_poll(3), ibv_next_poll (but not with rdma_rxe, whose library has errors there) and
-// ibv_end_poll, where one of CreateCQ is with ibv_poll_cq(3); nothing else is different.  A field that it was not made
-// with is 0.  EOPNOTSUPP for fields that the device has not.
+// CreateCQEx makes a completion queue with these fields and time stamps in its completions (ibv_create_cq_ex(3)). It is
+// polled with ibv_start_poll(3), ibv_next_poll and ibv_end_poll, where one of CreateCQ is polled with ibv_poll_cq(3).
+// ibv_next_poll is not used with rdma_rxe, because its library has errors there. Nothing else is different. A field
+// that it was not created with is 0. EOPNOTSUPP for fields that the device does not have.
 func (d *Device) CreateCQEx(entries int, fields WCFields) (*CQ, error) {
 	return d.createExtendedCQ(nil, entries, fields)
 }
 
-// CreateCQEx makes such a completion queue whose events come by the channel.
+// CreateCQEx makes such a completion queue that sends its events to the channel.
 func (c *CompChannel) CreateCQEx(entries int, fields WCFields) (*CQ, error) {
 	if !c.open() {
 		return nil, closed("ibv_create_cq_ex", "completion channel")
@@ -297,8 +293,8 @@ func (c *CQ) Fields() (fields WCFields, extended bool) {
 	return c.fields, c.extended
 }
 
-// PollTimestamps is PollN that tells when each completion came, which a queue of CreateCQEx knows.  EINVAL when
-// stamps has less room than wcs.
+// PollTimestamps is Work.Poll with the times of completions, which a queue of CreateCQEx knows.  EINVAL when stamps has
+// less room than wcs.
 func (c *CQ) PollTimestamps(wcs []WC, stamps []Timestamp, attempts uint32) (int, error) {
 	stamps, err := c.blank(wcs, stamps)
 	if err != nil {
@@ -330,17 +326,37 @@ func (c *CQ) blank(wcs []WC, stamps []Timestamp) ([]Timestamp, error) {
 	return stamps, nil
 }
 
-// The back-off of CQ.Wait, in slices without a completion.  A poll takes 30 to 60 ns, so the first slice is
-// a few microseconds, in which a peer that is running answers.  When it does not, it may wait for this
-// very processor: after each slice other goroutines and threads get their turn, and slices grow as
-// the hope for a quick answer fades.  After some ten milliseconds there are sleeps in between.
+// backOff is the pace of CQ.Wait, in slices without a completion. A poll takes 30 to 60 ns, so the first slice is a few
+// microseconds, in which a peer that is running answers. When it does not answer, it may wait for this very processor.
+// So after each slice other goroutines and threads run, and each slice is longer than the last. After some ten
+// milliseconds there are sleeps in between.
+type backOff struct {
+	slices   int
+	attempts uint32 // of the next slice
+	sleep    time.Duration
+}
+
 const (
-	firstAttempts   = 64
-	longestAttempts = 512
-	spinSlices      = 512
-	firstSleep      = 20 * time.Microsecond
-	longestSleep    = time.Millisecond
+	firstAttempts = 64
+	maxAttempts   = 512
+	spinSlices    = 512
+	firstSleep    = 20 * time.Microsecond
+	maxSleep      = time.Millisecond
 )
+
+func newBackOff() backOff { return backOff{attempts: firstAttempts, sleep: firstSleep} }
+
+// next begins another slice.  pause is the sleep before it; 0: let others run.
+func (b *backOff) next() (pause time.Duration) {
+	if b.slices < spinSlices {
+		b.slices++
+		b.attempts = min(2*b.attempts, maxAttempts)
+		return 0
+	}
+	pause = b.sleep
+	b.sleep = min(2*b.sleep, maxSleep)
+	return pause
+}
 
 // Wait polls until there is at least one completion and returns how many it took, at most len(wcs).  It
 // busy-polls first, for latency, and turns to short sleeps when nothing comes.  The error wraps ctx.Err()
@@ -354,23 +370,20 @@ func (c *CQ) wait(ctx context.Context, wcs []WC, stamps []Timestamp) (int, error
 	if c.open() && c.provider.clock.Virtual() {
 		return c.waitVirtually(ctx, wcs, stamps)
 	}
-	attempts, sleep := uint32(firstAttempts), firstSleep
-	for slice := 0; ; slice++ {
-		n, err := c.poll(wcs, stamps, attempts)
+	for pace := newBackOff(); ; {
+		n, err := c.poll(wcs, stamps, pace.attempts)
 		if n != 0 || err != nil {
 			return n, err
 		}
 		if ctx.Err() != nil {
 			return 0, cancelled(ctx, "ibv_poll_cq", "a completion")
 		}
-		if slice < spinSlices {
+		if pause := pace.next(); pause > 0 {
+			time.Sleep(pause)
+		} else {
 			runtime.Gosched()
 			yieldProcessor()
-			attempts = min(2*attempts, longestAttempts)
-			continue
 		}
-		time.Sleep(sleep)
-		sleep = min(2*sleep, longestSleep)
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 
 const everyField = WCFieldsStandard | WCFieldTimestamp | WCFieldWallclock
 
-// extendedPair is a connection whose two ends send to one queue with those fields.
+// extendedPair is a connection with one queue, with those fields, for the completions of both ends.
 func extendedPair(t testing.TB, fields WCFields) (cq *CQ, client, server *side) {
 	t.Helper()
 	device, err := opened(t).DefaultDevice()
@@ -110,7 +110,7 @@ func TestTimestamps(t *testing.T) {
 	refused(t, err, syscall.EINVAL)
 }
 
-// A queue without time stamps, of whichever kind, has none to tell.
+// A queue without time stamps, of whichever kind, returns none.
 func TestNoTimestamps(t *testing.T) {
 	cq, client, server := extendedPair(t, WCFieldsStandard&^WCFieldQPNum)
 	client.write(t, 1, server.mr)

@@ -9,7 +9,7 @@ import (
 )
 
 // Destroy frees the id (rdma_destroy_id(3)).  Its connection ends, and its unread events are dropped.  Children of a
-// listener whose CONNECT_REQUEST is unread are destroyed, which rejects their peers.
+// listener with an unread CONNECT_REQUEST are destroyed, which rejects their peers.
 //
 // EBUSY while it has a QP or an SRQ, and, a second later, when events of it are not acknowledged: the error
 // names them.
@@ -111,8 +111,8 @@ func (c *EventChannel) destroy(id *ID) error {
 	return errors.Join(failures...)
 }
 
-// destroyChild destroys a child whose request was not read.  No goroutine uses a child on a channel of its own
-// either, so its lock is free.
+// destroyChild destroys a child with an unread request.  No goroutine uses a child on a channel of its own either, so
+// its lock is free.
 func (c *EventChannel) destroyChild(child *ID) error {
 	var failure error
 	if child.qp != nil {

@@ -306,8 +306,8 @@ func (d *Device) Index() int {
 	return int(C.core_device_index(d.provider.c, d.c))
 }
 
-// PKey is the partition key at an index of a port's table, its highest bit telling a full member from a limited
-// one (ibv_query_pkey(3)).  ENOENT for a port or an index that there is not.
+// PKey is the partition key at an index of a port's table (ibv_query_pkey(3)).  Its highest bit is set for a full
+// member, and not for a limited one.  ENOENT for a port or an index that there is not.
 func (d *Device) PKey(port, index int) (uint16, error) {
 	const op = "ibv_query_pkey"
 	if err := d.checkPort(op, port); err != nil {

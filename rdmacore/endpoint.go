@@ -22,15 +22,6 @@ type EPConfig struct {
 	Timeout     time.Duration  // for the address and the route each; 0 is 2 s, as in rdma_create_ep(3)
 }
 
-// EP is what CreateEP makes of an address.
-func (info *AddrInfo) EP(pd *PD, qp *QPInitAttr) EPConfig {
-	return EPConfig{
-		Passive: info.Flags&AddrInfoPassive != 0, PortSpace: info.PortSpace, QPType: info.QPType,
-		Source: info.Source, Destination: info.Destination, Route: info.Route, Connect: info.Connect,
-		PD: pd, QP: qp,
-	}
-}
-
 // resolveGrace is how much longer than the resolver's own timeout CreateEP waits for its event.
 const resolveGrace = 5 * time.Second
 
@@ -47,9 +38,8 @@ func (c *EventChannel) CreateEP(ctx context.Context, cfg EPConfig) (*ID, error) 
 	return id.prepare(ctx, cfg)
 }
 
-// CreateEP makes a synchronous id that is ready to listen (passive) or to connect (active):
-// rdma_create_ep(3), whose steps it takes one by one so that each can be cancelled.  On failure nothing is
-// left behind.
+// CreateEP creates a synchronous id that is ready to listen (passive) or to connect (active), like rdma_create_ep(3).
+// It executes the steps of that function one by one, so that each can be cancelled. On failure nothing is left behind.
 func (p *Provider) CreateEP(ctx context.Context, cfg EPConfig) (*ID, error) {
 	id, err := p.CreateID(cfg.portSpace())
 	if err != nil {

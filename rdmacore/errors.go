@@ -30,7 +30,7 @@ func (e *Error) Error() string {
 // Unwrap returns the errno.
 func (e *Error) Unwrap() error { return e.Errno }
 
-// fail makes an Error whose reason is built by fmt.Sprintf.
+// fail makes an Error with a reason that fmt.Sprintf formats.
 func fail(op string, errno syscall.Errno, format string, args ...any) *Error {
 	return &Error{Op: op, Errno: errno, Why: fmt.Sprintf(format, args...)}
 }
@@ -48,8 +48,8 @@ func check(op string, result int) error {
 	return &Error{Op: op, Errno: syscall.Errno(-result), Why: unsupported(op, syscall.Errno(-result))}
 }
 
-// unsupported names the component that lacks the function: ENOSYS is the one errno that the C core itself adds,
-// for an entry that the provider's table does not have.
+// unsupported names the component that lacks the function. ENOSYS is the one errno that the C core itself adds, for an
+// entry that the provider's table does not have.
 func unsupported(op string, errno syscall.Errno) string {
 	if errno != syscall.ENOSYS {
 		return ""
@@ -85,7 +85,7 @@ func (id *ID) reason(op string, errno syscall.Errno, address string) string {
 	case syscall.EADDRINUSE:
 		return "another id listens on " + address + "; choose another port, or 0 for any"
 	case syscall.EADDRNOTAVAIL:
-		return address + " is no address of this host, or another id has the port"
+		return address + " is not an address of this host, or another id has the port"
 	case syscall.ENODEV:
 		return "no RDMA device leads to " + address +
 			"; use the address of a network interface that has one (rdmarun devices)"
@@ -143,7 +143,7 @@ func (id *ID) invalid(op string) string {
 		if !id.bound() {
 			return "the id has no device yet; resolve or bind its address first"
 		}
-		return "the address is no multicast group of a family that the device has, or the id not of a " +
+		return "the address is not a multicast group of a family that the device has, or the id not of a " +
 			"datagram port space"
 	case "rdma_init_qp_attr":
 		return "the id is not so far in connecting, or there are no attributes for that state"

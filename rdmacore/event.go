@@ -58,19 +58,19 @@ func newEvent(c *C.struct_core_event) *Event {
 	return e
 }
 
-// EventError is an event that reports a failure.
-type EventError struct {
+// eventError is an event that reports a failure.
+type eventError struct {
 	Type   EventType
 	Status int
 	text   string
 }
 
-func (e *EventError) Error() string { return e.text }
+func (e *eventError) Error() string { return e.text }
 
 // Unwrap is the errno that the synchronous functions of librdmacm would give: ECONNREFUSED for an answer of
 // the peer, else the negative of the status.  ADDRINFO_ERROR has the resolver's code, which is no errno: EINVAL, as
 // GetAddrInfo gives.
-func (e *EventError) Unwrap() error {
+func (e *eventError) Unwrap() error {
 	switch {
 	case e.Status > 0 || e.Type == EventRejected:
 		return syscall.ECONNREFUSED
@@ -80,7 +80,7 @@ func (e *EventError) Unwrap() error {
 	return syscall.Errno(-e.Status)
 }
 
-// Err is nil when Status is 0, else an *EventError that explains the status.
+// Err is nil when Status is 0, else an *eventError that explains the status.
 func (e *Event) Err() error {
 	if e.Status == 0 {
 		return nil
@@ -89,7 +89,7 @@ func (e *Event) Err() error {
 	if e.ID != nil {
 		portSpace = e.ID.portSpace
 	}
-	return &EventError{Type: e.Type, Status: e.Status,
+	return &eventError{Type: e.Type, Status: e.Status,
 		text: fmt.Sprintf("%s with status %s", e.Type, StatusString(e.Type, e.Status, portSpace))}
 }
 
@@ -233,7 +233,7 @@ func (id *ID) name() string {
 const acknowledgeTimeout = time.Second
 
 // waitAcknowledged waits until all events of the id are acknowledged, which rdma_destroy_id(3) and
-// rdma_migrate_id(3) do without an end: EBUSY after patience, with what is missing.
+// rdma_migrate_id(3) do without an end: EBUSY after acknowledgeTimeout, with what is missing.
 func (id *ID) waitAcknowledged(op string) error {
 	if id.blocker() == "" {
 		return nil

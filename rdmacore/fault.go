@@ -14,6 +14,7 @@ import (
 type Fault struct {
 	From, To  netip.Addr
 	Directed  bool      // only what goes from From to To; else both ways
+	Side      FaultSide // of messages between processes
 	Data      bool      // requests and responses of queue pairs
 	CM        bool      // connection management messages
 	Message   CMMessage // of those, only this one; 0: all
@@ -30,6 +31,15 @@ type Fault struct {
 
 // maxMessage is the number of a message, as IBTA has them: of 24 bits.
 const maxMessage = 1<<24 - 1
+
+// FaultSide selects the messages between processes that a fault applies to.
+type FaultSide uint32
+
+// The sides.  Between objects of one process all messages are sent.
+const (
+	FaultSent     FaultSide = C.CORE_FAULT_SENT     // by this process
+	FaultReceived FaultSide = C.CORE_FAULT_RECEIVED // from other processes
+)
 
 // PSNRange is packet sequence numbers of 24 bits from First to Last, both included, round their end.
 type PSNRange struct{ First, Last uint32 }
@@ -57,23 +67,39 @@ func (p *Provider) Fault(fault Fault) (*FaultRule, error) {
 	if !p.CanFault() {
 		return nil, fail(op, syscall.EOPNOTSUPP, "a real device cannot drop messages on request; run on soft")
 	}
-	if fault.Action.ofDevice() && fault != (Fault{Action: fault.Action}) {
-		return nil, fail(op, syscall.EINVAL, "what happens to the device has no addresses, messages or numbers")
+	c, err := fault.toC(op)
+	if err != nil {
+		return nil, err
 	}
-	c := C.struct_core_fault{
+	rule := C.core_fault_add(p.c, &c)
+	if err := check(op, int(rule)); err != nil {
+		return nil, err
+	}
+	if fault.Action == FaultRemoveDevice {
+		p.forgetDevices()
+	}
+	return &FaultRule{provider: p, rule: rule}, nil
+}
+
+// toC checks a fault and returns it as C has it.
+func (fault Fault) toC(op string) (c C.struct_core_fault, err error) {
+	if fault.Action.ofDevice() && fault != (Fault{Action: fault.Action}) {
+		return c, fail(op, syscall.EINVAL, "what happens to the device has no addresses, messages or numbers")
+	}
+	c = C.struct_core_fault{
 		from: toCAddress(netip.AddrPortFrom(fault.From, 0)), to: toCAddress(netip.AddrPortFrom(fault.To, 0)),
 		attribute: C.uint32_t(fault.Message), probability: 1e6,
-		action: C.uint32_t(fault.Action), delay: C.uint64_t(fault.Delay),
+		side: C.uint32_t(fault.Side), action: C.uint32_t(fault.Action), delay: C.uint64_t(fault.Delay),
 		skip: C.uint32_t(fault.Skip), count: C.uint32_t(fault.Count),
 	}
 	if fault.Probability < 0 || fault.Probability > 1 || fault.Skip < 0 || fault.Count < 0 || fault.Delay < 0 {
-		return nil, fail(op, syscall.EINVAL, "a probability is 0 to 1, a number or a delay not negative")
+		return c, fail(op, syscall.EINVAL, "a probability is 0 to 1, a number or a delay not negative")
 	}
 	if fault.Probability != 0 {
 		c.probability = C.uint32_t(math.Round(fault.Probability * 1e6))
 	}
 	if fault.InMessage < 0 || fault.InMessage > maxMessage {
-		return nil, fail(op, syscall.EINVAL, "messages are numbered from 1 to 0xffffff")
+		return c, fail(op, syscall.EINVAL, "messages are numbered from 1 to 0xffffff")
 	}
 	c.operations, c.message = C.uint32_t(fault.Packets), C.uint32_t(fault.InMessage)
 	if fault.PSN != nil {
@@ -88,14 +114,7 @@ func (p *Provider) Fault(fault Fault) (*FaultRule, error) {
 	if fault.Directed {
 		c.directed = 1
 	}
-	rule := C.core_fault_add(p.c, &c)
-	if err := check(op, int(rule)); err != nil {
-		return nil, err
-	}
-	if fault.Action == FaultRemoveDevice {
-		p.forgetDevices()
-	}
-	return &FaultRule{provider: p, rule: rule}, nil
+	return c, nil
 }
 
 // Heal ends the fault and returns how many messages it affected, or how many ids got its event.

@@ -97,9 +97,9 @@ func TestFaultRandomLosses(t *testing.T) {
 	}
 }
 
-// A lost message of the connection manager is sent again after the response timeout of Linux: that of the
-// active side counts the way there and back, that of the passive side does not, and after REP the active
-// side has asked for time (MRA).
+// A lost message of the connection manager is sent again after the response timeout of Linux. That of the active side
+// includes the time there and back, and that of the passive side does not. After REP the active side has asked for
+// time (MRA).
 func TestFaultLostMessages(t *testing.T) {
 	for name, test := range map[string]struct {
 		message CMMessage
@@ -199,7 +199,7 @@ func TestFaultRemoveDevice(t *testing.T) {
 			t.Errorf("disconnect: %v", err)
 		}
 	}
-	event, err := old.GetAsyncEvent(bounded(t))
+	event, err := old.WaitAsyncEvent(bounded(t), anyEvent)
 	must(t, err)
 	if event.Type != AsyncDeviceFatal {
 		t.Errorf("the device says %s", event.Type)
@@ -207,8 +207,8 @@ func TestFaultRemoveDevice(t *testing.T) {
 	if _, err := old.AllocPD(); !errors.Is(err, syscall.EIO) {
 		t.Errorf("alloc_pd: %v", err)
 	}
-	if told, err := gone.Heal(); told < 2 || err != nil {
-		t.Errorf("told %d, %v", told, err)
+	if reported, err := gone.Heal(); reported < 2 || err != nil {
+		t.Errorf("reported %d, %v", reported, err)
 	}
 	devices, err := p.Devices()
 	must(t, err)
@@ -229,8 +229,8 @@ func TestFaultChangeAddress(t *testing.T) {
 	changed, err := p.Fault(Fault{Action: FaultChangeAddress})
 	must(t, err)
 	expect(t, client.id, EventAddrChange, 0)
-	if told, err := changed.Heal(); told < 2 || err != nil {
-		t.Errorf("told %d, %v", told, err)
+	if reported, err := changed.Heal(); reported < 2 || err != nil {
+		t.Errorf("reported %d, %v", reported, err)
 	}
 	must(t, client.id.Disconnect())
 }

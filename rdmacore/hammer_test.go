@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestHammer makes and breaks many connections at once: clients with channels of their own, against one
-// listener whose children all share one channel, each served by a goroutine.
+// TestHammer makes and breaks many connections at once. Clients with channels of their own connect to one listener.
+// Its children all share one channel, and a goroutine serves each.
 func TestHammer(t *testing.T) {
 	const clients, connections = 8, 25
 	p := opened(t)

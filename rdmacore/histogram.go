@@ -95,7 +95,7 @@ func (h *Histogram) within(percentile float64, value int64) time.Duration {
 	return max(h.minimum, min(time.Duration(value), h.maximum))
 }
 
-// Merge adds the values of other, whose geometry may differ.
+// Merge adds the values of other.  The geometries may differ.
 func (h *Histogram) Merge(other *Histogram) {
 	if other.Count() == 0 {
 		return

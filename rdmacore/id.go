@@ -6,7 +6,6 @@ import "C"
 import (
 	"math"
 	"net/netip"
-	"sync/atomic"
 	"syscall"
 	"time"
 	"unsafe"
@@ -27,9 +26,7 @@ type ID struct {
 	listening bool
 	groups    map[netip.Addr]uint64 // joined, with the tags of their events
 	backlog   int                   // of a listener: how many of its requests are kept unread
-	// Requests that were posted by PostSend and its kind and have no completion.
-	unsignaled atomic.Int64
-	listener   *ID // of a child
+	listener  *ID                   // of a child
 
 	// Synchronous ids, guarded by the mu of their own channel.
 	synchronous bool
@@ -205,9 +202,9 @@ func (id *ID) Device() *Device {
 	return id.channel.provider.byHandle(id.c.verbs)
 }
 
-// PD is the protection domain that the id uses: the one given to CreateQP, else librdmacm's default for
-// the device, which is not to be deallocated and whose MRs must be deregistered before the last id on
-// the device goes.  nil while the id is unbound.
+// PD is the protection domain that the id uses: the one given to CreateQP, else librdmacm's default for the device. Do
+// not deallocate the default, and deregister its MRs before the last id on the device is destroyed. nil while the id
+// is unbound.
 func (id *ID) PD() *PD {
 	switch {
 	case !id.open():
@@ -322,8 +319,8 @@ func (id *ID) DestroySRQ() error {
 // MigrateID moves the id with its unread events to another event channel of its provider (rdma_migrate_id(3)); nil
 // makes it synchronous.
 //
-// EINVAL for a channel of another provider, or nil for an id that is synchronous already; EBUSY while a call
-// of a synchronous id is under way, or, after a second, events of the id are not acknowledged.
+// EINVAL for a channel of another provider, or nil for an id that is synchronous already. EBUSY while a call of a
+// synchronous id is under way, or if events of the id are not acknowledged within a second.
 func (id *ID) MigrateID(channel *EventChannel) error {
 	const op = "rdma_migrate_id"
 	if !id.open() {

@@ -23,11 +23,12 @@ func TestSharedReceiveQueueOfAnID(t *testing.T) {
 	qp := usualQP
 	qp.SRQ = server.id.SRQ()
 	must(t, server.id.CreateQP(server.pd, qp))
-	must(t, server.id.PostRecv(7, Buffer{MR: server.mr, Length: 64}))
+	_, err = server.id.SRQ().PostRecv([]RecvWR{{WRID: 7, NumSGE: 1}}, []SGE{server.sge(0, 64)})
+	must(t, err)
 	must(t, server.id.Accept(&usualParam))
 	expect(t, client.id, EventEstablished, 0)
 	expect(t, server.id, EventEstablished, 0)
-	must(t, client.id.PostSend(8, Buffer{MR: client.mr, Length: 16}, SendSignaled))
+	client.send(t, SendWR{WRID: 8, Opcode: OpSend, Flags: SendSignaled}, 0, 16)
 	completion(t, server.id.RecvCQ(), 7, WCSuccess)
 	completion(t, client.id.SendCQ(), 8, WCSuccess)
 	refused(t, server.id.DestroySRQ(), syscall.EBUSY)
@@ -38,7 +39,7 @@ func TestSharedReceiveQueueOfAnID(t *testing.T) {
 }
 
 // A datagram to the peer that a connection manager event named.
-func TestPostUDSend(t *testing.T) {
+func TestDatagramToPeerOfEvent(t *testing.T) {
 	p := opened(t)
 	server, client := newSide(t, p), newSide(t, p)
 	qp := usualQP
@@ -69,13 +70,13 @@ func TestPostUDSend(t *testing.T) {
 	}
 	ah, err := client.pd.CreateAH(peer.AH)
 	must(t, err)
-	must(t, server.id.PostRecv(1, Buffer{MR: server.mr, Length: 64 + GRHLength}))
-	must(t, client.id.PostUDSend(2, Buffer{MR: client.mr, Length: 16}, SendSignaled, ah, peer.QPNum))
+	server.recv(t, 1, 0, 64+GRHLength)
+	client.send(t, SendWR{
+		WRID: 2, Opcode: OpSend, Flags: SendSignaled, AH: ah.Number(), RemoteQPN: peer.QPNum, RemoteQKey: UDPQKey,
+	}, 0, 16)
 	completion(t, client.id.SendCQ(), 2, WCSuccess)
 	if wc := completion(t, server.id.RecvCQ(), 1, WCSuccess); wc.ByteLen != 16+GRHLength {
 		t.Errorf("%d bytes", wc.ByteLen)
 	}
 	must(t, ah.Destroy())
-	refused(t, client.id.PostUDSend(3, Buffer{MR: client.mr, Length: 16}, 0, ah, 1), syscall.EBADF)
-	refused(t, client.id.PostUDSend(3, Buffer{MR: client.mr, Length: 16}, 0, nil, 1), syscall.EBADF)
 }

@@ -47,8 +47,8 @@ func TestClosed(t *testing.T) {
 			qp := pick(qp, nothing)
 			_, send := qp.PostSend(nil, nil)
 			_, recv := qp.PostRecv(nil, nil)
-			_, sendAt := qp.PostSendAt(0, 0, nil, nil)
-			_, recvAt := qp.PostRecvAt(0, 0, nil, nil)
+			_, sendAt := qp.postSendAt(0, 0, nil, nil)
+			_, recvAt := qp.postRecvAt(0, 0, nil, nil)
 			_, query := qp.Query()
 			return same(t, send, recv, sendAt, recvAt, query, qp.Modify(QPAttr{}, 0))
 		},
@@ -159,7 +159,7 @@ func TestOwnQueues(t *testing.T) {
 	}
 }
 
-// TestOneQueueGiven: the queue that is made beside a given one is counted and freed too.
+// TestOneQueueGiven: the queue that is created next to a given one is counted and freed, too.
 func TestOneQueueGiven(t *testing.T) {
 	p := opened(t)
 	device, err := p.DefaultDevice()

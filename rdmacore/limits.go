@@ -22,7 +22,7 @@ func (d *Device) beyond(err error, demands func(*DeviceAttr) []demand) error {
 	}
 	attr, failure := d.Attr()
 	if failure != nil {
-		return err // whose reason is more precise than that the device cannot be queried
+		return err // with a more precise reason than that the device cannot be queried
 	}
 	var over []string
 	for _, each := range demands(&attr) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestRefusalsHaveTheLimits: more than the device can is told with its name, the number and the limit.
+// TestRefusalsHaveTheLimits: a number beyond a limit of the device is reported with its name and the limit.
 func TestRefusalsHaveTheLimits(t *testing.T) {
 	p, client, _ := virtualPair(t, 7)
 	device := client.id.Device()

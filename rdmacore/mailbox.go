@@ -10,10 +10,10 @@ import (
 // errNothing is read's "nothing more to read".
 var errNothing = errors.New("nothing to read")
 
-// mailbox hands out what comes on one descriptor to any number of goroutines, each of which waits for some items.  One
-// of them, the leader, reads the descriptor and hands items to the others; when it leaves, another one leads.
-// Items for which no goroutine waits are kept in order, and bounded: a goroutine that reads for itself must not keep
-// any number of items that others do not read.
+// mailbox distributes what comes on one descriptor to any number of goroutines. Each waits for some items. One of
+// them, the leader, reads the descriptor and passes items to the others; when it leaves, another one leads. Items for
+// which no goroutine waits are kept in order, up to a limit. Without one, a goroutine that reads for itself could
+// store any number of items that others do not read.
 //
 // On a virtual clock every wait reads for itself, and there is no leader.
 type mailbox[K comparable, T any] struct {
@@ -308,8 +308,8 @@ func (m *mailbox[K, T]) hand(item T) bool {
 	return false
 }
 
-// pending takes every item that is there and that wants accepts, without waiting: of those that it reads until enough
-// is true, and of those that were kept.
+// pending takes every available item that wants accepts, without waiting. It takes from those that were kept, and from
+// those that it reads until enough is true.
 func (m *mailbox[K, T]) pending(wants func(T) bool, enough func() bool) ([]T, error) {
 	err := m.drain(enough)
 	if err == errNothing {

@@ -89,7 +89,7 @@ func TestKeptAsyncEventsAreBounded(t *testing.T) {
 	defer client.destroy(t)
 	qp, device := client.id.QP(), client.id.Device()
 	none := func(AsyncEvent) bool { return false }
-	for range 3 * mostAlike {
+	for range 3 * maxAlike {
 		must(t, qp.Modify(QPAttr{State: QPStateSQD, EnSQDAsyncNotify: true}, QPAttrState|QPAttrEnSQDAsyncNotify))
 		must(t, qp.Modify(QPAttr{State: QPStateRTS}, QPAttrState))
 		if _, err := device.PendingAsyncEvents(none); err != nil {
@@ -98,7 +98,7 @@ func TestKeptAsyncEventsAreBounded(t *testing.T) {
 	}
 	events, err := device.PendingAsyncEvents(func(e AsyncEvent) bool { return e.QP == qp })
 	must(t, err)
-	if len(events) != mostAlike {
+	if len(events) != maxAlike {
 		t.Errorf("%d events are kept", len(events))
 	}
 }

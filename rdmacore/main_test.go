@@ -14,7 +14,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// leaked is the exit code of a test binary whose tests passed but left something behind.
+// leaked is the exit code of a test binary after tests that passed but left something behind.
 const leaked = 99
 
 // shared is the provider that all tests use, so that one count at the end sees everything.
@@ -73,8 +73,8 @@ func TestLeakDetection(t *testing.T) {
 	}
 }
 
-// testProvider is the environment variable that has the tests run on another provider than soft, on the
-// first device of which an active port has an address.
+// testProvider is the environment variable that makes the tests run on another provider than soft. They use the first
+// device with an active port that has an address.
 const testProvider = "RDMARUN_TEST_PROVIDER"
 
 // chosenProvider is the name of the provider that the tests run on.
@@ -85,8 +85,8 @@ func chosenProvider() string {
 	return "soft"
 }
 
-// onSoft reports whether the tests run on the soft provider, where the two answer differently or a kernel cannot be
-// asked: the exception is the entry of scenarios/conformance/exceptions.yaml that says how or why.
+// onSoft reports whether the tests run on the soft provider, where the two differ or a kernel cannot be tested. The
+// exception is the entry of scenarios/conformance/exceptions.yaml that explains it.
 func onSoft(exception string) bool {
 	if exception == "" {
 		panic("an exception has a name")

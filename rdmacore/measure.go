@@ -46,9 +46,9 @@ const (
 // InlineAuto sends inline every message that the queue pair takes inline.
 const InlineAuto = -1
 
-// MeasureSpec says what to measure.  The zero value of a knob is its default.  A knob that has no meaning
-// for the kind and operation chosen must be zero: nothing is accepted and then ignored (EINVAL, with the
-// knob's name).
+// MeasureSpec says what to measure. The zero value of a knob is its default. A knob that has no meaning for the kind
+// and operation must be zero. Otherwise the error is EINVAL with the knob's name: nothing is accepted and then
+// ignored.
 type MeasureSpec struct {
 	Kind          MeasureKind
 	Operation     Opcode // OpSend, OpRDMAWrite, OpRDMARead, OpAtomic*; latency and bandwidth
@@ -72,8 +72,8 @@ type MeasureSpec struct {
 	Completion      MeasureCompletion
 	Outstanding     int // READ and atomic bandwidth: requests in flight, if fewer than Depth
 
-	// Verify makes receivers check the contents.  In latency this is done between samples; in bandwidth
-	// it is part of the time, but for RDMA_WRITE, whose target looks at its memory at the end.
+	// Verify makes receivers check the contents. In latency this is done between samples. In bandwidth it is part
+	// of the time, except for RDMA_WRITE: its target checks its memory at the end.
 	Verify bool
 
 	Gap          time.Duration // latency: pause between round trips
@@ -101,9 +101,9 @@ type MeasureSpec struct {
 	Elsewhere bool
 }
 
-// MeasureEnd is one end of a measurement in this process.  For latency and bandwidth it is a connected queue
-// pair, with its completion queues to itself, and registered memory, of which the first half is sent from
-// and read by the peer, the second half received into and written by the peer.
+// MeasureEnd is one end of a measurement in this process. For latency and bandwidth it is a connected queue pair, with
+// its completion queues to itself, and registered memory. The first half of the memory is sent from, and read by the
+// peer. The second half is received into, and written by the peer.
 type MeasureEnd struct {
 	Role MeasureRole
 
@@ -209,22 +209,7 @@ func (c *virtualClock) runWithWall(quit, done chan struct{}) {
 func (c *virtualClock) advanceBy(step time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	limit := c.now() + step
-	for {
-		next := c.earliest()
-		until := limit
-		if next != nil {
-			until = min(until, next.at)
-		}
-		if C.core_clock_advance(c.provider.c, C.uint64_t(until+origin)) == 1 {
-			continue // a timer ran; there may be more
-		}
-		if next == nil || next.at > limit {
-			break
-		}
-		c.remove(next)
-		next.cancel(context.DeadlineExceeded)
-	}
+	c.reach(c.now() + step)
 	for c.releaseFirst() { // the measurement acts on the wall, and so do they meanwhile
 	}
 }
@@ -382,9 +367,9 @@ func (m *Measurement) failure(result int) error {
 	return worst
 }
 
-// SoFar is what a measurement that Run runs, in another goroutine, has done in the timed part until now: the
-// messages, bytes and times of the ends, and histograms.  Before the timed part they are empty.  The
-// measurement must not be closed meanwhile.
+// SoFar is what a measurement, which Run runs in another goroutine, has done in the timed part until now. It has the
+// messages, bytes and times of the ends, and histograms. Before the timed part they are empty. The measurement must
+// not be closed meanwhile.
 func (m *Measurement) SoFar() *MeasureResult {
 	r := &MeasureResult{Spec: m.spec, Histograms: make(map[MeasureStep]*Histogram)}
 	for i, end := range m.ends {

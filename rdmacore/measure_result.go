@@ -55,7 +55,7 @@ type MeasureEndResult struct {
 	// In all, warm-up included: a receiver cannot see when that ended.
 	ReceivedMessages uint64
 	ReceivedBytes    uint64
-	Verified         uint64 // messages whose contents were checked and right
+	Verified         uint64 // messages with contents that were checked and right
 	Failed           uint64 // connections
 
 	// Processor time of this end's thread in Elapsed.

@@ -194,14 +194,14 @@ func TestMeasureConnect(t *testing.T) {
 	var failure *MeasureError
 	if !errors.As(err, &failure) || failure.Event != EventRejected || failure.Step != StepConnect ||
 		!strings.Contains(err.Error(), "REJECTED with status") {
-		t.Errorf("nobody listens: %v", err)
+		t.Errorf("no process listens: %v", err)
 	}
 	if now := p.Live().Total(); now != before {
 		t.Errorf("%s objects left", p.Live())
 	}
 }
 
-// TestMeasureConnectWithoutRTU counts a connection whose RTU was lost at both ends.
+// TestMeasureConnectWithoutRTU counts a connection at both ends when its RTU was lost.
 func TestMeasureConnectWithoutRTU(t *testing.T) {
 	softOnly(t, "faults")
 	p := opened(t)
@@ -346,8 +346,8 @@ func TestMeasureRefusals(t *testing.T) {
 	refused(t, err, syscall.EBADF)
 }
 
-// TestMeasureVirtualClock: a virtual clock runs with the wall meanwhile, so that a sender that meets no
-// receives gets through in the end, and a deadline of that clock comes.
+// TestMeasureVirtualClock: a virtual clock advances with wall-clock time meanwhile. So a sender that meets no receives
+// succeeds in the end, and a deadline of that clock expires.
 func TestMeasureVirtualClock(t *testing.T) {
 	p, client, server := virtualPair(t, 7)
 	p.Clock().Enter()
@@ -399,7 +399,7 @@ func TestMeasureSoFar(t *testing.T) {
 		ctx, cancel := context.WithCancel(bounded(t))
 		outcome := make(chan *MeasureResult)
 		go func() {
-			result, _ := m.Run(ctx) // told to stop
+			result, _ := m.Run(ctx) // it was stopped
 			outcome <- result
 		}()
 		var last uint64

@@ -13,8 +13,8 @@ import (
 	"unsafe"
 )
 
-// Memory is a stretch of memory that can be registered with devices: its base never moves,
-// and it stays mapped until the last reference is released.  Pages take room only when touched.
+// Memory is a range of memory that can be registered with devices. Its base never moves, and it stays mapped until the
+// last reference is released. Pages are allocated when they are first used.
 type Memory struct {
 	references atomic.Int64
 	bytes      []byte
@@ -124,8 +124,8 @@ func (b Backing) String() string { return backings.name(b) }
 // ParseBacking is the reverse of String.
 func ParseBacking(name string) (Backing, error) { return backings.parse(name) }
 
-// NewMemoryOn is NewMemory with memory from elsewhere.  ENOMEM for huge pages of which there are not enough;
-// size is rounded up to whole pages of the backing, and of the heap it is as given.
+// NewMemoryOn is NewMemory with memory from elsewhere. ENOMEM when there are not enough huge pages. size is rounded up
+// to whole pages of the backing; for the heap it is not rounded.
 func NewMemoryOn(backing Backing, size int) (*Memory, error) {
 	switch backing {
 	case BackingAnonymous:

@@ -68,9 +68,9 @@ type MR struct {
 	spare   *Memory // what a change that failed halfway may have left to the device
 }
 
-// RegMR registers length bytes of m from offset (ibv_reg_mr(3)) and holds a reference to m until Dereg.
-// EFAULT when they do not lie in m, EBADF when m is unmapped, EINVAL for a remote right to write without
-// the local one, ENOMEM when the memory cannot be pinned (ulimit -l).
+// RegMR registers length bytes of m from offset (ibv_reg_mr(3)) and holds a reference to m until Dereg. EFAULT when
+// they are not in m, EBADF when m is unmapped. EINVAL for a remote right to write without the local one. ENOMEM when
+// the memory cannot be pinned (ulimit -l).
 func (pd *PD) RegMR(m *Memory, offset, length int, access Access) (*MR, error) {
 	return pd.hold("ibv_reg_mr", m, offset, length, access,
 		func(address unsafe.Pointer, c **C.struct_ibv_mr) (uint64, C.int) {
@@ -94,9 +94,8 @@ func (pd *PD) registerAt(op string, m *Memory, offset, length int, iova uint64, 
 		})
 }
 
-// RegMRAt is RegMR for a guest.  Work requests of both sides name the first byte by its offset, so that this address
-// does not reveal where the memory is in this process.  With iWARP it is RegMR, because its regions have no other
-// address.
+// RegMRAt is RegMR for a guest. Work requests of both sides address the first byte by its offset. So this address does
+// not reveal where the memory is in this process. With iWARP it is RegMR, because its regions have no other address.
 func (pd *PD) RegMRAt(m *Memory, offset, length int, access Access) (*MR, error) {
 	if pd != nil && pd.device.IWARP() {
 		return pd.RegMR(m, offset, length, access)
@@ -209,13 +208,13 @@ func (mr *MR) Dereg() error {
 // ReregFlags select what of a memory region changes (enum ibv_rereg_mr_flags).
 type ReregFlags int
 
-// Rereg changes a memory region, also while requests use it (ibv_rereg_mr(3)): where it is, with
-// ReregTranslation, its PD, with ReregPD, and its rights, with ReregAccess.  Arguments of other flags are ignored.
-// After it returns, requests no longer reach the old memory.  The region's keys may have changed.
+// Rereg changes a memory region, also while requests use it (ibv_rereg_mr(3)): its memory with ReregTranslation, its
+// PD with ReregPD, and its rights with ReregAccess. Arguments of other flags are ignored. After it returns, requests
+// no longer reach the old memory. The region's keys may have changed.
 //
-// EINVAL without a flag, for rights that RegMR rejects, and for an empty region; EBUSY while windows are bound;
-// EOPNOTSUPP on a device that cannot: use Dereg and RegMR there.  After any other failure the region may be
-// good for Dereg only.
+// EINVAL without a flag, for rights that RegMR rejects, and for an empty region. EBUSY while windows are bound.
+// EOPNOTSUPP on a device that cannot: use Dereg and RegMR there. After any other failure, Dereg may be the only valid
+// call.
 func (mr *MR) Rereg(flags ReregFlags, pd *PD, m *Memory, offset, length int, access Access) error {
 	const op = "ibv_rereg_mr"
 	if mr == nil || mr.c == nil {
@@ -259,8 +258,8 @@ func (mr *MR) Rereg(flags ReregFlags, pd *PD, m *Memory, offset, length int, acc
 	return pinned(err)
 }
 
-// ReregAt is Rereg for a guest, whose regions are of RegMRAt.  ibv_rereg_mr(3) names memory by where it is in this
-// process, so one that moves becomes another region: its keys are others then.
+// ReregAt is Rereg for a guest, with regions of RegMRAt.  ibv_rereg_mr(3) names memory by where it is in this process,
+// so one that moves becomes another region: its keys are others then.
 func (mr *MR) ReregAt(flags ReregFlags, pd *PD, m *Memory, offset, length int, access Access) error {
 	const op = "ibv_rereg_mr"
 	if flags&ReregTranslation == 0 || mr == nil || mr.c == nil || mr.pd.device.IWARP() {

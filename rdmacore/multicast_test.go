@@ -66,7 +66,7 @@ func TestSynchronousMulticast(t *testing.T) {
 	pd := newPD(t, p)
 	destroyAtEnd(t, id)
 	datagramID(t, id, pd)
-	must(t, id.Await(bounded(t), id.JoinMulticast(group, 7)))
+	must(t, complete(t, id, id.JoinMulticast(group, 7)))
 	eventIs(t, id, EventMulticastJoin, 0)
 	must(t, id.LeaveMulticast(group))
 }

@@ -5,14 +5,9 @@ import "C"
 
 import "syscall"
 
-// MWType is how far a memory window reaches (enum ibv_mw_type).
+// MWType is how far a memory window reaches (enum ibv_mw_type). A window of type 1 is good for every QP of its PD. One
+// of type 2 is good for the QP that bound it, and the peer can invalidate it.
 type MWType int
-
-// The types of memory windows.
-const (
-	MWType1 MWType = C.IBV_MW_TYPE_1 // good for every QP of its PD
-	MWType2 MWType = C.IBV_MW_TYPE_2 // good for the QP that bound it, and can be invalidated by the peer
-)
 
 // MW is a memory window: a key for remote use of a part of a region, which a work request makes and ends.
 type MW struct {

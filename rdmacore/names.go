@@ -9,6 +9,7 @@ import "C"
 // lack are numbers, with the name in a comment.
 
 //go:generate go run ../internal/enums names.go names_completion.go
+//go:generate go run ../internal/qpattr
 
 // The kinds of object that are counted, in the order of enum core_object.
 const (
@@ -204,8 +205,8 @@ const (
 // CMMessage is a message of the connection manager, by its attribute id (IBTA 12.6).
 type CMMessage uint32
 
-// The messages of a reliable connection and of a datagram service, and the questions before either, which a
-// fault can name as well: of an address (by its EtherType) and of a path (IBTA 15.2.5).
+// The messages of a reliable connection and of a datagram service, and the queries before either. A fault can name
+// these as well: of an address (by its EtherType) and of a path (IBTA 15.2.5).
 //
 //enum:names "connection manager message"
 const (
@@ -261,12 +262,12 @@ const (
 
 // Faults of the device, with nothing else in Fault; each at most once at a time (EBUSY).
 const (
-	// FaultRemoveDevice has the device go away: its ids get DEVICE_REMOVAL and can only be destroyed (ENXIO), its
-	// contexts get DEVICE_FATAL and answer EIO, its queue pairs complete nothing any more.  With Heal there is
-	// a new Device of its name; a Device, like all that was made with it, is of the old one until its end.
+	// FaultRemoveDevice removes the device. Its ids get DEVICE_REMOVAL and can only be destroyed (ENXIO). Its
+	// contexts get DEVICE_FATAL and return EIO, and its queue pairs complete nothing any more. With Heal there is
+	// a new Device of its name. A Device, like all that was created with it, belongs to the old one until its end.
 	FaultRemoveDevice FaultAction = iota + 0x100
-	// FaultChangeAddress gives the network interface another hardware address, as the failover of a bond does:
-	// ids that came to their address before get ADDR_CHANGE, which is a hint and no more.
+	// FaultChangeAddress gives the network interface another hardware address, as the failover of a bond does. Ids
+	// that resolved or bound their address before get ADDR_CHANGE, which is only a hint.
 	FaultChangeAddress
 )
 
@@ -328,10 +329,6 @@ const (
 const (
 	AddrInfoPassive     AddrInfoFlags = C.RAI_PASSIVE
 	AddrInfoNumericHost AddrInfoFlags = C.RAI_NUMERICHOST
-	AddrInfoNoRoute     AddrInfoFlags = C.RAI_NOROUTE
-	AddrInfoFamily      AddrInfoFlags = C.RAI_FAMILY
-	AddrInfoSA          AddrInfoFlags = 0x10 // rdma-core 60
-	AddrInfoDNS         AddrInfoFlags = 0x20 // rdma-core 60
 )
 
 // Ways of being in a multicast group (enum rdma_cm_mc_join_flags).

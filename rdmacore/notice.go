@@ -14,8 +14,8 @@ import (
 // noticesMost are the lines that are passed on of all providers together; each of them has a bound of its own as well.
 const noticesMost = 20
 
-// Notices pass on the reports of providers on LinkUDP about packets that they drop because they are damaged, forged or
-// too many: a line a second at most of each provider.
+// Notices pass on the reports of providers on LinkUDP about packets that they drop, because these are damaged, forged
+// or too many. A provider reports at most one line a second.
 type Notices struct {
 	read    *os.File
 	write   int
@@ -31,8 +31,8 @@ func NewNotices(write func(line string)) (*Notices, error) {
 	n := &Notices{read: os.NewFile(uintptr(ends[0]), "notices"), write: ends[1]}
 	n.reading.Go(func() {
 		lines := bufio.NewScanner(n.read)
-		for told := 0; lines.Scan(); told++ {
-			if told < noticesMost {
+		for count := 0; lines.Scan(); count++ {
+			if count < noticesMost {
 				write(lines.Text())
 			}
 		}

@@ -16,7 +16,7 @@ func TestNotices(t *testing.T) {
 	must(t, err)
 	p, err := Open("soft", WithLink(LinkUDP), WithNotices(notices))
 	must(t, err)
-	t.Run("packets", func(t *testing.T) { // whose cleanups free what is on the provider
+	t.Run("packets", func(t *testing.T) { // its cleanups free what is on the provider
 		server, client := newSide(t, p), newSide(t, p)
 		request(t, client, listen(t, server, &usualQP), usualQP, &usualParam)
 		// Blocks of ports take packets of blocks alone.

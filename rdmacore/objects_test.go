@@ -21,7 +21,7 @@ func localGID(t testing.TB, id *ID) GID {
 	return GID{}
 }
 
-// connectedToShared is a connection to a listener whose QPs take their receives from the shared queue.
+// connectedToShared is a connection to a listener with QPs that take their receives from the shared queue.
 func connectedToShared(t *testing.T) (client, server *side, srq *SRQ) {
 	t.Helper()
 	p := opened(t)
@@ -59,7 +59,7 @@ func TestSRQ(t *testing.T) {
 		completion(t, client.id.SendCQ(), id, WCSuccess)
 		completion(t, server.id.RecvCQ(), id, WCSuccess)
 	}
-	event, err := server.id.Device().GetAsyncEvent(bounded(t))
+	event, err := server.id.Device().WaitAsyncEvent(bounded(t), anyEvent)
 	must(t, err)
 	if event.Type != AsyncSRQLimitReached || event.SRQ != srq || event.QP != nil {
 		t.Errorf("event %+v", event)
@@ -104,7 +104,7 @@ func TestAtomics(t *testing.T) {
 
 // Both types of windows: bound, written through, and wrong keys afterwards.
 func TestMW(t *testing.T) {
-	for _, kind := range []MWType{MWType1, MWType2} {
+	for _, kind := range []MWType{1, 2} {
 		client, server := connected(t)
 		bindable, err := server.pd.RegMR(server.memory, 0, 4096, allAccess|AccessMWBind)
 		must(t, err)

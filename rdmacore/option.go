@@ -4,7 +4,6 @@ package rdmacore
 import "C"
 
 import (
-	"encoding/binary"
 	"syscall"
 	"unsafe"
 )
@@ -15,8 +14,8 @@ type OptionLevel int
 // IDOption is an option of an id; its numbers begin anew at each level.
 type IDOption int
 
-// SetOption sets an option (rdma_set_option(3)).  EINVAL for a value of another size than the option's or
-// one it does not take in this state, ENOSYS for an option that is not known.
+// SetOption sets an option (rdma_set_option(3)). EINVAL for a value of another size than the option's or one that it
+// rejects in this state. ENOSYS for an unknown option.
 func (id *ID) SetOption(level OptionLevel, option IDOption, value []byte) error {
 	const op = "rdma_set_option"
 	if !id.open() {
@@ -30,23 +29,6 @@ func (id *ID) SetOption(level OptionLevel, option IDOption, value []byte) error 
 		return fail(op, syscall.ENOSYS, "no option %d of level %d is known", option, level)
 	}
 	return id.explain(op, answer, "")
-}
-
-// SetTOS sets the type of service of the connection's packets, before the address is resolved.
-func (id *ID) SetTOS(tos uint8) error { return id.SetOption(OptionID, OptionTOS, []byte{tos}) }
-
-// SetReuseAddr lets the id be bound to an address that others of the kind have, before it is bound.
-func (id *ID) SetReuseAddr(reuse bool) error {
-	return id.SetOption(OptionID, OptionReuseAddr, truth(reuse))
-}
-
-// SetAFOnly keeps an IPv6 id bound to any address from taking IPv4 connections, before it is bound.
-func (id *ID) SetAFOnly(only bool) error { return id.SetOption(OptionID, OptionAFOnly, truth(only)) }
-
-// SetAckTimeout sets the QP's acknowledgement timeout to 4.096 us * 2^code, of connected ids, before connect
-// or accept.
-func (id *ID) SetAckTimeout(code uint8) error {
-	return id.SetOption(OptionID, OptionAckTimeout, []byte{code})
 }
 
 // SetIBPath gives the id its route in place of ResolveRoute, as path records (struct ibv_path_data[], as
@@ -72,13 +54,4 @@ func (id *ID) RoutePath() ([]byte, error) {
 		return nil, err
 	}
 	return C.GoBytes(unsafe.Pointer(&path), C.int(unsafe.Sizeof(path))), nil
-}
-
-// truth is a C int.
-func truth(value bool) []byte {
-	var number uint32
-	if value {
-		number = 1
-	}
-	return binary.NativeEndian.AppendUint32(nil, number)
 }

@@ -67,7 +67,7 @@ func (a *alone) destroy(t *testing.T) {
 	a.memory.Release()
 }
 
-// Two queue pairs without ids, whose CQs share a channel: it tells of which CQ each event is.
+// Two queue pairs without ids, with CQs that share a channel: an event of it has its CQ.
 func TestQPsWithoutIDs(t *testing.T) {
 	for _, kind := range []QPType{QPTypeRC, QPTypeUC} {
 		t.Run(kind.String(), func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestQPsWithoutIDs(t *testing.T) {
 			ended, cancel := context.WithCancel(context.Background())
 			cancel()
 			if _, err := channel.GetCQEvent(ended); err == nil {
-				t.Error("an event that nobody asked for")
+				t.Error("an event that was not asked for")
 			}
 			one.destroy(t)
 			must(t, other.qp.Destroy())
@@ -155,7 +155,7 @@ func TestQPsWithoutIDsRefuse(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 	defer cancel()
 	if _, err := channel.GetCQEvent(ctx); err == nil {
-		t.Error("an event of nobody's")
+		t.Error("an event of no object")
 	}
 	must(t, a.qp.Destroy())
 	must(t, a.mr.Dereg())

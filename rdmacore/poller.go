@@ -58,8 +58,8 @@ func (p *Poller) Close() {
 	}
 }
 
-// Look sets the readiness of each source, and counts those that are ready or broken.  Sources that it has not checked
-// when ctx ends are NotReady: one check may take as long as to read all that has come on its channel.
+// Look sets the readiness of each source, and counts those that are ready or broken. Sources that it has not checked
+// when ctx ends are NotReady. One check may take as long as to read all that has come on its channel.
 func (*Poller) Look(ctx context.Context, sources []Source, found []Readiness) (count int) {
 	for at := range sources {
 		if ctx.Err() != nil {
@@ -81,7 +81,7 @@ func (*Poller) Look(ctx context.Context, sources []Source, found []Readiness) (c
 	return count
 }
 
-// mergedLook is the interval of checks of a Source whose descriptor is delayed.
+// mergedLook is the interval of checks of a Source with a delayed descriptor.
 const mergedLook = time.Millisecond
 
 // Wait is Look that waits until one is ready, or until ctx ends, which the error then wraps.  The caller must not free

@@ -96,16 +96,16 @@ func toGID(c *C.struct_core_gid, ethernet bool) GID {
 		raw[i] = byte(c.raw[i])
 	}
 	gid := GID{Index: int(c.index), Raw: netip.AddrFrom16(raw), Type: gidTypeNames.name(uint32(c._type))}
-	// On Ethernet a GID is an IP address (RoCE v2 annex A17.3); an InfiniBand one is prefix and GUID,
-	// and an iWARP one a MAC address.
+	// On Ethernet a GID is an IP address (RoCE v2 annex A17.3). An InfiniBand one is prefix and GUID, and an iWARP
+	// one a MAC address.
 	if gid.Raw.Is4In6() || ethernet && uint32(c._type) != C.IBV_GID_TYPE_IB {
 		gid.Address = gid.Raw.Unmap()
 	}
 	return gid
 }
 
-// netdevOf names the interface by its index, or else by its hardware address: that of an IPoIB
-// interface ends with the port's GID, and iWARP's GID begins with it.
+// netdevOf names the interface by its index, or else by its hardware address. That of an IPoIB interface ends with the
+// port's GID, and iWARP's GID begins with it.
 func netdevOf(index int, gid netip.Addr) string {
 	if index != 0 {
 		if link, err := net.InterfaceByIndex(index); err == nil {
@@ -144,9 +144,8 @@ func (d *Device) activePort() (int, error) {
 	return 0, nil
 }
 
-// Address is an IP address by which rdma_cm reaches this device: the first IPv4 address of an active
-// port, else the first IPv6 address that is not link-local.  EADDRNOTAVAIL, with what to do, when it has
-// none.
+// Address is an IP address by which rdma_cm reaches this device. It is the first IPv4 address of an active port, else
+// the first IPv6 address that is not link-local. When it has none, the error is EADDRNOTAVAIL with a remedy.
 func (d *Device) Address() (netip.Addr, error) {
 	const op = "device address"
 	ports, err := d.Ports()
@@ -174,8 +173,8 @@ func (d *Device) Address() (netip.Addr, error) {
 	return six, nil
 }
 
-// Addresses are the IP addresses by which rdma_cm reaches the port: those of the GIDs, or of the interface when GIDs
-// stand for none (InfiniBand, iWARP).
+// Addresses are the IP addresses by which rdma_cm reaches the port. They are those of the GIDs, or of the interface
+// when GIDs have none (InfiniBand, iWARP).
 func (p *Port) Addresses() []netip.Addr {
 	var found []netip.Addr
 	for _, gid := range p.GIDs {

@@ -29,9 +29,9 @@ type Selectivity uint8
 // SendWR is one request for a send queue, ibv_send_wr in flat form: its scatter/gather entries are
 // sges[FirstSGE : FirstSGE+NumSGE] of the slice posted with it.
 //
-// A FLUSH (ibv_wr_post(3), IBTA annex A19) has no data.  Of a range, it is of the remote memory that a WRITE with the
-// same RemoteAddress, RKey and entries would have written: as many bytes as they are long, and nothing else of them is
-// looked at.  Of a region, it is of all that the key covers.
+// A FLUSH (ibv_wr_post(3), IBTA annex A19) has no data. For a range, it flushes the remote memory that a WRITE with
+// the same RemoteAddress, RKey and entries would have written. Only the lengths of the entries count. For a region, it
+// flushes all that the key covers.
 type SendWR struct {
 	_             structs.HostLayout // struct core_send_wr
 	WRID          uint64             // comes back in the completion
@@ -63,7 +63,7 @@ type RecvWR struct {
 // SGE is one local buffer of a work request (struct ibv_sge).
 type SGE struct {
 	_       structs.HostLayout // struct core_sge
-	Address uint64             // absolute, or relative to the base given to PostSendAt and PostRecvAt, as of RegMRAt
+	Address uint64             // absolute, or relative to the base given to SendSpin and RecvSpin, as of RegMRAt
 	Length  uint32             // bytes
 	LKey    uint32             // of the memory region that holds it
 }
@@ -96,10 +96,10 @@ type WC struct {
 	DLIDPathBits uint8
 }
 
-// GetRequest waits for the next connection request of a synchronous listener (rdma_get_request(3)) and
-// returns its child, synchronous as well, with a QP if the listener's endpoint was made with attributes
-// for one.  The request, private data included, is the child's Event until the child's next call.  While
-// a child holds it, the listener cannot be destroyed.
+// GetRequest waits for the next connection request of a synchronous listener (rdma_get_request(3)) and returns its
+// child. The child is synchronous as well, and has a QP if the listener's endpoint was created with attributes for
+// one. The request, private data included, is the child's Event until the child's next call. While a child holds it,
+// the listener cannot be destroyed.
 //
 // EINVAL for an id that is not synchronous, or does not listen (librdmacm would wait forever).  The error
 // wraps ctx.Err() when ctx ends first.
@@ -165,7 +165,7 @@ func (id *ID) takeRequest(op string) (child *ID, done bool, err error) {
 	return child, true, nil
 }
 
-// equip gives a child the QP that its listener was made with attributes for; a child that cannot have it is
+// equip gives a child a QP by the attributes that its listener was created with. If this fails, the child is
 // destroyed, which rejects the peer.
 func (id *ID) equip(child *ID) error {
 	if id.childQP == nil {
@@ -230,9 +230,9 @@ func (q *QP) PostRecv(wrs []RecvWR, sges []SGE) (accepted int, err error) {
 	return posted(op, hotPostRecv(unsafe.Pointer(q.c), wrs, sges, 0, 0))
 }
 
-// PostSendAt is PostSend for a guest: SGE addresses are relative to base, and each entry must lie in the
+// postSendAt is PostSend for a guest: SGE addresses are relative to base, and each entry must lie in the
 // limit bytes from there, else EFAULT.  Its regions are of RegMRAt.
-func (q *QP) PostSendAt(base uintptr, limit uint64, wrs []SendWR, sges []SGE) (accepted int, err error) {
+func (q *QP) postSendAt(base uintptr, limit uint64, wrs []SendWR, sges []SGE) (accepted int, err error) {
 	const op = "ibv_post_send"
 	if !q.open() {
 		return 0, closed(op, "QP")
@@ -243,8 +243,8 @@ func (q *QP) PostSendAt(base uintptr, limit uint64, wrs []SendWR, sges []SGE) (a
 	return q.postSend(wrs, sges, base, limit)
 }
 
-// PostRecvAt is PostRecv for a guest, as PostSendAt.
-func (q *QP) PostRecvAt(base uintptr, limit uint64, wrs []RecvWR, sges []SGE) (accepted int, err error) {
+// postRecvAt is PostRecv for a guest, as postSendAt.
+func (q *QP) postRecvAt(base uintptr, limit uint64, wrs []RecvWR, sges []SGE) (accepted int, err error) {
 	const op = "ibv_post_recv"
 	if !q.open() {
 		return 0, closed(op, "QP")
@@ -315,8 +315,8 @@ func (q *QP) findBuilder(extra *C.struct_core_qp_extra) {
 	q.built = SendOps(built)
 }
 
-// InitQPAttr is what the connection manager would set to bring a QP of this connection to state, and the mask
-// of it for QP.Modify (rdma_init_qp_attr(3)); for QPs that are not the id's own.
+// InitQPAttr returns the attributes that the connection manager would set to bring a QP of this connection to state
+// (rdma_init_qp_attr(3)). It also returns their mask for QP.Modify. Use it for QPs that are not the id's own.
 func (id *ID) InitQPAttr(state QPState) (QPAttr, QPAttrMask, error) {
 	const op = "rdma_init_qp_attr"
 	if !id.open() {

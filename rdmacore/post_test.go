@@ -78,23 +78,23 @@ func TestGuestWindow(t *testing.T) {
 			sges := []SGE{{Address: row.address, Length: row.length, LKey: mr.LKey()}}
 			wr := SendWR{WRID: 5, Opcode: OpRDMAWrite, Flags: SendSignaled, NumSGE: 1,
 				RKey: server.mr.RKey(), RemoteAddress: server.mr.Address()}
-			n, err := client.id.QP().PostSendAt(base, limit, []SendWR{wr}, sges)
+			n, err := client.id.QP().postSendAt(base, limit, []SendWR{wr}, sges)
 			if row.want == nil {
 				must(t, err)
 				completion(t, client.id.SendCQ(), 5, WCSuccess)
 				return
 			}
 			refused(t, err, row.want)
-			_, err = client.id.QP().PostRecvAt(base, limit, []RecvWR{{NumSGE: 1}}, sges)
+			_, err = client.id.QP().postRecvAt(base, limit, []RecvWR{{NumSGE: 1}}, sges)
 			refused(t, err, row.want)
 			if n != 0 {
 				t.Error("it was posted")
 			}
 		})
 	}
-	_, err = client.id.QP().PostSendAt(base, 0, []SendWR{{Opcode: OpSend, NumSGE: 1}}, []SGE{{Length: 1}})
+	_, err = client.id.QP().postSendAt(base, 0, []SendWR{{Opcode: OpSend, NumSGE: 1}}, []SGE{{Length: 1}})
 	refused(t, err, syscall.EFAULT)
-	_, err = client.id.QP().PostRecvAt(base, 0, []RecvWR{{NumSGE: 1}}, []SGE{{Length: 1}})
+	_, err = client.id.QP().postRecvAt(base, 0, []RecvWR{{NumSGE: 1}}, []SGE{{Length: 1}})
 	refused(t, err, syscall.EFAULT)
 }
 
@@ -121,13 +121,13 @@ func TestHotCallsAllocateNothing(t *testing.T) {
 		if _, err := server.id.QP().PostRecv(recvs[:], into[:]); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := client.id.QP().PostSendAt(client.memory.Base(), 64, sends[:], relative[:]); err != nil {
+		if _, err := client.id.QP().postSendAt(client.memory.Base(), 64, sends[:], relative[:]); err != nil {
 			t.Fatal(err)
 		}
 		for _, cq := range [...]*CQ{client.id.SendCQ(), server.id.RecvCQ()} {
 			var wcs [4]WC
 			for got := 0; got < 2; {
-				polled, err := cq.PollN(wcs[:], 1000)
+				polled, err := cq.poll(wcs[:], nil, 1000)
 				if err != nil {
 					t.Fatal(err)
 				}

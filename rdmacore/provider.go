@@ -21,6 +21,10 @@ type Provider struct {
 	name  string
 	clock *Clock
 	link  string // of Links; "" on a real fabric
+	// fabric and shared are those of Fabric.
+	fabric string
+	shared bool
+	legal  Legal
 	// captures is true when the provider writes to a Capture.
 	captures bool
 
@@ -37,9 +41,9 @@ type Provider struct {
 	migrating sync.Mutex // one id at a time changes its channel
 	resolver  *Resolver  // all questions are of it
 
-	// devices is filled by the first Devices that finds any, and lasts until Close: librdmacm keeps
-	// the devices of its ids open as long as the list is.  What is removed (FaultRemoveDevice) is known no
-	// more, and found by its handle still.
+	// devices is filled by the first Devices that finds any, and is kept until Close. librdmacm keeps the devices
+	// of its ids open as long as the list is. A removed device (FaultRemoveDevice) is not in it, but can still be
+	// found by its handle.
 	devices struct {
 		sync.Mutex
 		lists    []**C.struct_ibv_context
@@ -48,8 +52,14 @@ type Provider struct {
 	}
 }
 
+// The names of providers.
+const (
+	Soft  = "soft"
+	Verbs = "verbs"
+)
+
 // Providers lists the names that Open accepts.
-func Providers() []string { return []string{"soft", "verbs"} }
+func Providers() []string { return []string{Soft, Verbs} }
 
 // Option is a choice of Open that only soft has; verbs refuses it with EOPNOTSUPP.
 type Option func(*C.struct_core_options)
@@ -65,8 +75,8 @@ func WithSeed(seed uint64) Option {
 	return func(options *C.struct_core_options) { options.seeded, options.seed = true, C.uint64_t(seed) }
 }
 
-// LinkLocal is the one of Links where each message is copied at once; on LinkPackets messages are packets on their way,
-// and on LinkUDP such packets in real UDP sockets.
+// LinkLocal copies each message at once. On LinkPackets messages are packets in flight, and on LinkUDP such packets in
+// real UDP sockets.
 const (
 	LinkLocal   = "local"
 	LinkPackets = "packets"
@@ -81,7 +91,7 @@ func LinkText(link string) string {
 	switch link {
 	case LinkPackets:
 		return fmt.Sprintf(
-			"packets of the path MTU within one process, each with a delay of %d ns, without a limit of rate; on "+
+			"packets of the path MTU within one process, each with a delay of %d ns, without a limit of rate. On "+
 				"the wall clock timers add about 1 ms to a packet, on a virtual clock nothing",
 			C.CORE_LINK_PACKETS_DELAY,
 		)
@@ -115,8 +125,8 @@ func WithFabric(name string) Option {
 	}
 }
 
-// WithSharedFabric trusts every user of this host in the fabric: ids connect to listeners of all users, and all users
-// to listeners here, if they share the fabric, too.  Without it ids connect to listeners of their own user and of root.
+// WithSharedFabric trusts every user of this host in the fabric. Ids connect to listeners of all users, and all users
+// to listeners here, if they share the fabric, too. Without it ids connect to listeners of their own user and of root.
 func WithSharedFabric() Option {
 	return func(options *C.struct_core_options) { options.shared = true }
 }
@@ -129,7 +139,7 @@ func CheckFabric(name string) error {
 	}
 	for _, r := range name {
 		if r >= 0x80 || !(unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("._-", r)) {
-			return fmt.Errorf("the name of a fabric is made of letters, digits, '.', '_' and '-': not of %q", r)
+			return fmt.Errorf("%q is not valid in the name of a fabric: use letters, digits, '.', '_' and '-'", r)
 		}
 	}
 	return nil
@@ -137,6 +147,10 @@ func CheckFabric(name string) error {
 
 // Link is the one of Links that carries messages between soft's queue pairs; "" on a real fabric.
 func (p *Provider) Link() string { return p.link }
+
+// Fabric is the name of what soft is part of on LinkUDP (WithFabric), "" for a fabric of its own; shared is set by
+// WithSharedFabric.
+func (p *Provider) Fabric() (name string, shared bool) { return p.fabric, p.shared }
 
 // SendsPackets reports whether soft's messages go in packets, each of which may be lost by itself.
 func (p *Provider) SendsPackets() bool { return p.link != "" && p.link != Links()[0] }
@@ -165,8 +179,12 @@ func Open(name string, options ...Option) (*Provider, error) {
 		}
 		return nil, &Error{Op: op, Errno: errno, Why: reason}
 	}
-	p := &Provider{c: c, name: name, captures: chosen.capture != nil}
-	p.resolver = newResolver(p, mostLookups)
+	p := &Provider{
+		c: c, name: name, captures: chosen.capture != nil, fabric: C.GoString(&chosen.fabric[0]),
+		shared: bool(chosen.shared),
+		legal:  Legal{Seed: uint64(chosen.legal_seed), Choices: uint32(chosen.legal)},
+	}
+	p.resolver = newResolver(p, maxLookups)
 	if p.CanFault() {
 		p.link = Links()[chosen.link]
 	}
@@ -286,8 +304,8 @@ func (l Live) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// foreign is the error of an object that another provider made: each has memory and numbers of its own, and
-// librdmacm would follow pointers that are not its.
+// foreign is the error of an object that another provider created. Each has memory and numbers of its own, and
+// librdmacm would follow pointers that are not its own.
 func foreign(op, kind string, of, here *Provider) *Error {
 	whose := "another " + of.Name()
 	if of.Name() != here.Name() {

@@ -39,7 +39,7 @@ func TestNoProvider(t *testing.T) {
 		_, address := d.Address()
 		_, pd := d.AllocPD()
 		_, cq := d.CreateCQ(1)
-		_, event := d.GetAsyncEvent(bounded(t))
+		_, event := d.WaitAsyncEvent(bounded(t), anyEvent)
 		same(t, attr, ports, address, pd, cq, event)
 		if d.Name() != "" || d.GUID() != 0 {
 			t.Error("a closed device has a name")

@@ -47,9 +47,9 @@ type QP struct {
 	heavy          atomic.Bool         // a guest has posted what takes long (Work)
 }
 
-// CreateQP makes the id's queue pair (rdma_create_qp(3)).  pd nil is the default PD of the id's device.
-// EINVAL for an id without a device, with a QP already, or with a PD or CQ of another device or provider;
-// ENOMEM or EINVAL for more than the device can.  With SendOps as CreateQPEx.
+// CreateQP makes the id's queue pair (rdma_create_qp(3)). pd nil is the default PD of the id's device. EINVAL for an
+// id without a device, with a QP already, or with a PD or CQ of another device or provider. ENOMEM or EINVAL for more
+// than the device can. With SendOps as CreateQPEx.
 func (id *ID) CreateQP(pd *PD, attr QPInitAttr) error {
 	if attr.SendOps != 0 {
 		return id.CreateQPEx(pd, QPInitAttrEx{QPInitAttr: attr})
@@ -166,9 +166,10 @@ func (attr *QPInitAttr) granted(cap *C.struct_ibv_qp_cap) {
 	attr.MaxInlineData = uint32(cap.max_inline_data)
 }
 
-// DestroyQP frees the queue pair and the CQs made with it (rdma_destroy_qp(3)); a CQ that other QPs use as well goes
-// with the last of them.  Requests still queued disappear without completions, and the QP leaves the groups that it was
-// attached to.  EBUSY when the provider reports that it is in use; the id then keeps it with all that belongs to it.
+// DestroyQP frees the queue pair and the CQs created with it (rdma_destroy_qp(3)). A CQ that other QPs use as well is
+// freed with the last of them. Requests still queued disappear without completions, and the QP leaves the groups that
+// it was attached to. EBUSY when the provider reports that it is in use. The id then keeps it with all that belongs to
+// it.
 func (id *ID) DestroyQP() error {
 	const op = "rdma_destroy_qp"
 	if !id.open() {

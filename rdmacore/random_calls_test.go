@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// mostIDs bounds what a round makes.
-const mostIDs = 24
+// maxIDs bounds what a round makes.
+const maxIDs = 24
 
 func (w *randomWorld) id(t *rapid.T) *ID { return rapid.SampledFrom(w.ids).Draw(t, "id") }
 
@@ -90,7 +90,7 @@ func (w *randomWorld) actions() map[string]func(*rapid.T) {
 	}
 	few := func(make func(*rapid.T)) func(*rapid.T) {
 		return func(t *rapid.T) {
-			if len(w.ids) > mostIDs {
+			if len(w.ids) > maxIDs {
 				t.Skip("enough ids")
 			}
 			make(t)
@@ -191,7 +191,7 @@ func (w *randomWorld) actions() map[string]func(*rapid.T) {
 			w.made(t, id, err)
 		}),
 		"register": func(t *rapid.T) {
-			mr, err := w.id(t).RegWrite(w.memory, 0, 64)
+			mr, err := w.id(t).PD().RegMR(w.memory, 0, 64, AccessLocalWrite|AccessRemoteWrite)
 			if w.note(t, err) {
 				w.note(t, mr.Rereg(ReregFlags(rapid.IntRange(-1, 8).Draw(t, "changes")), rapid.SampledFrom(w.pds).Draw(
 					t, "pd",
@@ -201,12 +201,18 @@ func (w *randomWorld) actions() map[string]func(*rapid.T) {
 				w.note(t, mr.Dereg())
 			}
 		},
-		"post":      on(func(t *rapid.T, id *ID) error { return id.PostSendv(1, nil, SendSignaled) }),
-		"post recv": on(func(t *rapid.T, id *ID) error { return id.PostRecvv(1, nil) }),
+		"post": on(func(t *rapid.T, id *ID) error {
+			_, err := id.QP().PostSend([]SendWR{{WRID: 1, Opcode: OpSend, Flags: SendSignaled}}, nil)
+			return err
+		}),
+		"post recv": on(func(t *rapid.T, id *ID) error {
+			_, err := id.QP().PostRecv([]RecvWR{{WRID: 1}}, nil)
+			return err
+		}),
 		"completion": on(func(t *rapid.T, id *ID) error {
 			ctx, cancel := w.soon(id.Channel())
 			defer cancel()
-			_, err := id.GetSendComp(ctx)
+			_, err := id.SendCQ().Wait(ctx, make([]WC, 1))
 			return err
 		}),
 		"events": w.readEvents, "events again": w.readEvents, "wait": w.waitEvent, "": w.look,

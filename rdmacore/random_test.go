@@ -15,13 +15,12 @@ import (
 // randomTime is the environment variable that has TestRandomCalls go on for so long ("60s").
 const randomTime = "RDMARUN_RANDOM_TIME"
 
-// TestRandomCalls drives both ends of connections with any calls in any state, on objects that live, are nil,
-// destroyed or of another provider.  Each call returns with an errno or without error; no id gets an event
-// that its state does not allow; nothing is left at the end.  What fails is made small and printed with the
-// command that replays it.
+// TestRandomCalls drives both ends of connections with any calls in any state. The objects exist, are nil, destroyed
+// or of another provider. Each call returns with an errno or without error. No id gets an event that its state does
+// not allow, and nothing is left at the end. What fails is made small and printed with the command that replays it.
 //
-// On a kernel it runs only when asked to: Linux lets rdma_destroy_id wait, uninterruptibly and for minutes, for
-// messages of the id that are still on their way (cm_destroy_id, seen on 6.1).
+// On a kernel it runs only on request. On Linux rdma_destroy_id waits, uninterruptibly and for minutes, for messages
+// of the id that are still in flight (cm_destroy_id, seen on 6.1).
 func TestRandomCalls(t *testing.T) {
 	if os.Getenv(randomTime) == "" {
 		softOnly(t, "messages that are taken back")

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// What soft says of a refusal is in the error, and it is said of that call: the next one has none of it.
+// Soft's text of a refusal is in the error of that call. The next error does not have it.
 func TestRefusalIsInTheError(t *testing.T) {
 	p, client, _ := virtualPair(t, 7)
 	err := client.id.Reject(make([]byte, 149))

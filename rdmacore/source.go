@@ -16,7 +16,7 @@ type Source struct {
 	ready func() (bool, error) // takes nothing
 	// fd becomes readable with it; -1 where listen or ready is used instead.
 	fd int
-	// arm has fd become readable at what comes from now on; nil where it does so by itself.
+	// arm makes fd readable when new data arrives; nil if the kernel does this.
 	arm func() error
 	// listen has kick called when something comes on another way than by fd; nil where there is none.
 	listen func(who *Poller, kick func()) (stop func())

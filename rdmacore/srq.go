@@ -92,7 +92,7 @@ func (s *SRQ) PostRecv(wrs []RecvWR, sges []SGE) (accepted int, err error) {
 	return posted(op, hotPostSRQRecv(unsafe.Pointer(s.c), wrs, sges, 0, 0))
 }
 
-// PostRecvAt is PostRecv for a guest, as QP.PostSendAt.
+// PostRecvAt is PostRecv for a guest, as QP.postSendAt.
 func (s *SRQ) PostRecvAt(base uintptr, limit uint64, wrs []RecvWR, sges []SGE) (accepted int, err error) {
 	const op = "ibv_post_srq_recv"
 	if !s.open() {

@@ -11,12 +11,9 @@ import (
 
 // Synchronous ids.
 //
-// rdma_create_id(3) without an event channel gives an id whose calls wait for what they start.  Here the call
-// starts it, on a channel of the id's own that does not block, and Complete waits for its end: in the Go
-// runtime's poller, until its context ends.  Await joins the two, and does nothing more than the call for
-// an id on an event channel:
-//
-//	err := id.Await(ctx, id.Connect(param))
+// rdma_create_id(3) without an event channel gives an id with calls that wait for what they start. Here the call starts
+// it, on a channel of the id's own that does not block. Complete waits for its end in the Go runtime's poller, or until
+// its context ends.
 //
 // A call may come to its end at once, where the event is there already, and gives the result itself.
 
@@ -86,11 +83,10 @@ func (id *ID) start(op, address string, call func() C.int) error {
 	return id.explain(op, answer, address)
 }
 
-// Complete waits for the end of what the last call of a synchronous id started, as the call itself does in
-// librdmacm: any next event of the id ends it.  The event is kept (Event), and its status is
-// the error: ECONNREFUSED for REJECTED, else the errno of the status.  It returns nil at once when nothing is under
-// way, so always for ids on an event channel.  The error wraps ctx.Err() when ctx ends first; then Complete
-// may be called again.
+// Complete waits for the end of what the last call of a synchronous id started, as the call itself does in librdmacm.
+// Any next event of the id ends it. The event is kept (Event), and its status is the error: ECONNREFUSED for REJECTED,
+// else the errno of the status. It returns nil at once when nothing is under way. So it always does for ids on an
+// event channel. The error wraps ctx.Err() when ctx ends first; then Complete may be called again.
 func (id *ID) Complete(ctx context.Context) error {
 	if !id.open() {
 		return closed("rdma_get_cm_event", "id")
@@ -129,14 +125,6 @@ func (id *ID) Pending() bool {
 	id.channel.mu.Lock()
 	defer id.channel.mu.Unlock()
 	return id.pending != ""
-}
-
-// Await is what a synchronous call of librdmacm does: started is what the call gave, its end Complete's.
-func (id *ID) Await(ctx context.Context, started error) error {
-	if started != nil {
-		return started
-	}
-	return id.Complete(ctx)
 }
 
 // takeCompletion takes the event that ends the pending call.  Events that were read before the id became
@@ -185,7 +173,7 @@ func endedBy(op string, result int, event *Event) error {
 	return failure
 }
 
-// Event is the event that ended the last call of a synchronous id, or the request that made it; nil when
+// Event is the event that ended the last call of a synchronous id, or the request that created the id. It is nil when
 // there is none (the event member of struct rdma_cm_id).
 func (id *ID) Event() *Event {
 	if !id.open() || !id.synchronous {

@@ -19,7 +19,7 @@ func lacking(t testing.TB, err error) {
 	}
 }
 
-// syncListener is a synchronous listener whose children have QPs.
+// syncListener is a synchronous listener with QPs for its children.
 func syncListener(t testing.TB, p *Provider, qp *QPInitAttr) *ID {
 	t.Helper()
 	listener, err := p.CreateEP(bounded(t), EPConfig{Passive: true, Source: here(t, 0), QP: qp})
@@ -105,7 +105,7 @@ func TestSynchronousConnection(t *testing.T) {
 
 	must(t, server.Accept(&usualParam))
 	must(t, client.Complete(bounded(t)))
-	must(t, server.Await(bounded(t), nil))
+	must(t, server.Complete(bounded(t)))
 	eventIs(t, client, EventEstablished, 0)
 	eventIs(t, server, EventEstablished, 0)
 	must(t, listener.Destroy())
@@ -117,6 +117,15 @@ func TestSynchronousConnection(t *testing.T) {
 	eventIs(t, client, EventDisconnected, 0)
 }
 
+// complete waits for the end of a call of a synchronous id, which started is the result of.
+func complete(t testing.TB, id *ID, started error) error {
+	t.Helper()
+	if started != nil {
+		return started
+	}
+	return id.Complete(bounded(t))
+}
+
 // What rdma_connect(3) and others give when the event that ends them is a failure.
 func TestSynchronousErrors(t *testing.T) {
 	p := opened(t)
@@ -124,7 +133,7 @@ func TestSynchronousErrors(t *testing.T) {
 	t.Run("no listener", func(t *testing.T) {
 		nobody := netip.AddrPortFrom(listener.LocalAddr().Addr(), 9)
 		client := syncClient(t, p, nobody, &usualQP)
-		err := client.Await(bounded(t), client.Connect(&usualParam))
+		err := complete(t, client, client.Connect(&usualParam))
 		refused(t, err, syscall.ECONNREFUSED)
 		eventIs(t, client, EventRejected, 8)
 		if err == nil || !strings.Contains(err.Error(), "INVALID_SERVICE_ID") {

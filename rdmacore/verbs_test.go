@@ -65,7 +65,7 @@ func TestVerbsLibraries(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			folder := t.TempDir()
-			// Both stand in, so that the test needs neither on this machine.
+			// Both are replaced, so that the test needs neither on this machine.
 			for _, library := range []string{"librdmacm.so.1", "libibverbs.so.1"} {
 				if library != row.library {
 					whole(t, filepath.Join(folder, library), library)

@@ -10,6 +10,9 @@ import (
 	"time"
 )
 
+// anyEvent accepts each asynchronous event.
+func anyEvent(AsyncEvent) bool { return true }
+
 // TestCancel: every wait ends with its context, by cancellation and by deadline, and says what it waited for.
 func TestCancel(t *testing.T) {
 	client, server := connected(t)
@@ -30,8 +33,8 @@ func TestCancel(t *testing.T) {
 			return err
 		},
 		"CQ.WaitEvent": func(ctx context.Context) error { return client.id.SendCQ().WaitEvent(ctx) },
-		"GetAsyncEvent": func(ctx context.Context) error {
-			_, err := device.GetAsyncEvent(ctx)
+		"WaitAsyncEvent": func(ctx context.Context) error {
+			_, err := device.WaitAsyncEvent(ctx, anyEvent)
 			return err
 		},
 	}
@@ -70,7 +73,7 @@ func drainAsyncEvents(t *testing.T, device *Device) {
 	t.Helper()
 	for {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
-		_, err := device.GetAsyncEvent(ctx)
+		_, err := device.WaitAsyncEvent(ctx, anyEvent)
 		cancel()
 		if errors.Is(err, context.DeadlineExceeded) {
 			return
@@ -92,8 +95,8 @@ func TestCreateEPCancelled(t *testing.T) {
 	}
 }
 
-// TestManyWaiters: goroutines that wait on one channel each get the events of their own id, and one that is
-// cancelled while it reads for the others hands over.
+// TestManyWaiters: each goroutine that waits on one channel gets the events of its own id. One that is cancelled while
+// it reads for the others passes that on.
 func TestManyWaiters(t *testing.T) {
 	p := opened(t)
 	channel := newChannel(t, p)
@@ -214,7 +217,7 @@ func TestAsyncEvent(t *testing.T) {
 	completion(t, client.id.SendCQ(), 1, WCRemAccessErr)
 	ctx := bounded(t)
 	for {
-		event, err := server.id.Device().GetAsyncEvent(ctx)
+		event, err := server.id.Device().WaitAsyncEvent(ctx, anyEvent)
 		must(t, err)
 		if event.QP == server.id.QP() { // others are of QPs of earlier tests
 			if event.Type != AsyncQPAccessErr {
@@ -231,5 +234,34 @@ func TestWaitArguments(t *testing.T) {
 	refused(t, err, syscall.EINVAL)
 	if n, err := client.id.SendCQ().Poll(nil); n != 0 || err != nil {
 		t.Errorf("poll for nothing: %d, %v", n, err)
+	}
+}
+
+// TestBackOff: the slices of a wait grow to a limit. Then the sleeps between them begin, and grow to a limit, too.
+func TestBackOff(t *testing.T) {
+	pace := newBackOff()
+	for slice := range spinSlices {
+		if slice == 0 && pace.attempts != firstAttempts || pace.attempts > maxAttempts {
+			t.Fatalf("slice %d has %d attempts", slice, pace.attempts)
+		}
+		if pause := pace.next(); pause != 0 {
+			t.Fatalf("a sleep of %s after slice %d", pause, slice)
+		}
+	}
+	if pace.attempts != maxAttempts {
+		t.Errorf("slices grow to %d attempts", pace.attempts)
+	}
+	for want := firstSleep; want < maxSleep; want *= 2 {
+		if pause := pace.next(); pause != want {
+			t.Errorf("a sleep of %s, not %s", pause, want)
+		}
+	}
+	for range 100 {
+		if pause := pace.next(); pause != maxSleep || pace.attempts != maxAttempts {
+			t.Fatalf("a sleep of %s, %d attempts", pause, pace.attempts)
+		}
+	}
+	if maxSleep > time.Millisecond {
+		t.Error("a completion may wait for longer than 1 ms")
 	}
 }

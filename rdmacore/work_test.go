@@ -113,14 +113,14 @@ func TestPostThenPollIsOneCall(t *testing.T) {
 	}
 }
 
-// Calls that Go's scheduler does not hear of, beside all that stops, scans and samples goroutines.
+// Calls that Go's scheduler does not see, during all that stops, scans and samples goroutines.
 func TestCallsOnAStackOfTheirOwn(t *testing.T) {
+	// In Go 1.26, runtime.Stack may crash while another thread reads the clock as it leaves cgo.  It reads registers
+	// that this thread saves for the vDSO (vdsoPC, vdsoSP) between two stores, likely on an emulated kernel.
+	softOnly(t, "calls that Go does not see")
 	client, server := connected(t)
 	ends := [2]*worker{newWorker(t, client), newWorker(t, server)}
-	rounds := 20_000
-	if testing.Short() { // an emulated kernel takes some milliseconds for one
-		rounds = 5000
-	}
+	const rounds = 20_000
 	if err := pprof.StartCPUProfile(io.Discard); err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
-// Package sdk has the kits that guests are written with, and writes them to a folder, so that a guest needs nothing
-// else of this project.  The one for Go, rdma, is a package of this module where it stands; where it is written it is a
-// module of its own, under the same path.
+// Package sdk has the kits that guests are written with, and writes them to a folder. So a guest needs nothing else of
+// this project. The one for Go, rdma, is a package of this module here. In the folder it is a module of its own, under
+// the same path.
 package sdk
 
 import (
@@ -44,7 +44,7 @@ type kit struct {
 	folder string // in sources
 	what   string // it is
 	extra  map[string]string
-	// mark is the file by whose first line a folder is known to have a kit of this language.
+	// mark is the file that shows, by its first line, that a folder has a kit of this language.
 	mark string
 	// alone says that the folder may hold no other sources: those of an older kit would be compiled with this one.
 	alone bool
@@ -59,8 +59,9 @@ func kits() map[string]kit {
 		"c": {folder: "c", what: "`rdma.h`, the whole ABI, and `helpers.h`; for C++ too", mark: "rdma.h"},
 		"assemblyscript": {
 			folder: "assemblyscript",
-			what:   "`sys.ts` is the ABI, `rdma.ts` classes above it, `wasi.ts` what the language lacks of WASI",
-			mark:   "sys.ts",
+			what: "`sys.ts` is the ABI, `call.ts` its functions without pointers, `rdma.ts` classes above it, " +
+				"`wasi.ts` what the language lacks of WASI",
+			mark: "sys.ts",
 		},
 		"javascript": {
 			folder: "javascript", what: "`rdma.d.ts`, the types for an editor; rdmarun runs scripts itself",
@@ -71,7 +72,9 @@ func kits() map[string]kit {
 			extra: map[string]string{"rdma.h": header()}, mark: "errors.c",
 		},
 		"rust": {
-			folder: "rust", what: "a crate, or a module of your own crate: `sys.rs` is the ABI, the rest a safe layer",
+			folder: "rust",
+			what: "a crate, or a module of your own crate: `sys.rs` is the ABI, `call.rs` its functions with types " +
+				"of Rust, the rest a safe layer",
 			extra: map[string]string{"Cargo.toml": cargoToml}, mark: "mod.rs",
 		},
 	}
@@ -86,7 +89,7 @@ func header() string {
 	return string(text)
 }
 
-// OccupiedError says that a folder has a file that an SDK must not be written over, or beside.
+// OccupiedError says that a folder has a file that an SDK must not overwrite, or be mixed with.
 type OccupiedError struct{ Path, Why string }
 
 func (e *OccupiedError) Error() string { return e.Path + " " + e.Why }
@@ -202,7 +205,7 @@ func (k kit) mayWrite(directory string, files map[string]string) error {
 			return &OccupiedError{filepath.Join(directory, entry.Name()), "was not written by rdmarun"}
 		case !known && k.alone && filepath.Ext(entry.Name()) == ".go":
 			return &OccupiedError{
-				filepath.Join(directory, entry.Name()), "is no file of this SDK, and would be compiled with it",
+				filepath.Join(directory, entry.Name()), "is not a file of this SDK, and would be compiled with it",
 			}
 		}
 	}

@@ -65,7 +65,7 @@ func TestReadme(t *testing.T) {
 }
 
 // Every file of a kit's folder is written, its tests left out: embedding leaves out names such as __typedef_sigset_t.h,
-// unless told.
+// unless a pattern names them.
 func TestKitsAreWhole(t *testing.T) {
 	for language, k := range kits() {
 		t.Run(language, func(t *testing.T) {

@@ -1,8 +1,8 @@
 # The C core without Go.
 #
-# Every rdmacore/ctest/*/test_*.c is a program of its own, linked with the core and what stands there for
-# all of them, and run twice: with AddressSanitizer + UndefinedBehaviorSanitizer, and with ThreadSanitizer.
-# The programs of rdmacore/bench, and the tests that run in the VM, are built as cgo builds the core.
+# Every rdmacore/ctest/*/test_*.c is a program of its own, linked with the core and the other files there.  Each runs
+# twice: with AddressSanitizer and UndefinedBehaviorSanitizer, and with ThreadSanitizer.  The programs of
+# rdmacore/bench, and the tests that run in the VM, are built as cgo builds the core.
 
 CORE_CFLAGS := -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -g -pthread -Irdmacore -MMD -MP
 CORE_LIBS   := -pthread -ldl
@@ -24,15 +24,15 @@ CORE_BENCHES := $(patsubst rdmacore/bench/%.c,build/core/plain/%,$(wildcard rdma
 CORE_TESTS   := $(basename $(notdir $(CORE_TEST_SOURCES)))
 CORE_STRESS  := $(filter test_stress_%,$(CORE_TESTS))
 
-# Whichever room a test is of, its program lies beside the others.
+# Programs of tests of all components are in one folder.
 vpath test_%.c $(sort $(dir $(CORE_TEST_SOURCES)))
 
 # The thread sanitizer of older compilers fails on kernels that randomise addresses widely; where the
 # system allows it (containers may not), it runs without randomisation.
 RUN_thread  = $(shell setarch "$$(uname -m)" -R true 2>/dev/null && echo setarch $$(uname -m) -R)
 RUN_address =
-# The processor is emulated, and with it the test's threads: it shows that the core is right for arm64's compiler
-# and C library, and that nothing is taken for granted of x86 but how it orders memory, which the emulator keeps.
+# The processor and the test's threads are emulated.  This tests the core with arm64's compiler and C library.  The
+# emulator keeps x86's order of memory, so code that depends on that order still passes.
 RUN_arm64   = qemu-aarch64 -L /usr/aarch64-linux-gnu
 
 # It forbids the process system calls, those of the emulator among them.
@@ -75,7 +75,7 @@ endef
 $(foreach kind,address thread plain fuzz arm64,$(eval $(call core_kind,$(kind))))
 
 # What the objects depend on: a thousand files, which take half a second to read.  These goals use no such object.
-WITHOUT_CORE_OBJECTS := help setup check build demo guests bin/rdmarun bin/librdmarun-soft.so
+WITHOUT_CORE_OBJECTS := help setup check build demo guests bin/rdmarun bin/librdmarun-soft.so bin/librdmarun-trace.so
 
 ifneq ($(filter-out $(WITHOUT_CORE_OBJECTS),$(or $(MAKECMDGOALS),help)),)
 -include $(shell find build/core -name '*.d' 2>/dev/null)
@@ -85,8 +85,8 @@ $(foreach kind,address thread arm64,$(eval $(call core_test,$(kind))))
 build/core/plain/bench_%: rdmacore/bench/bench_%.c $(CORE_OBJECTS:%=build/core/plain/%) | setup
 	$(Q)$(CC) $(CORE_CFLAGS) $(KIND_plain) -o $@ $(filter %.c %.o,$^) $(CORE_LIBS)
 
-# Random work of many threads while objects and the device go under it: each program built in each way, on all
-# processors and on one, in turn until the seconds are over, each turn with the next seed.
+# Random work of many threads, while objects and the device are removed.  Each program is built in each way and runs on
+# all processors and on one.  They take turns until the seconds are over, each turn with the next seed.
 STRESS_SECONDS ?= 36
 STRESS_SEED    ?= 1
 STRESS_KINDS   ?= address thread plain
@@ -119,8 +119,8 @@ build/core/address/flood: rdmacore/fuzz/flood.c $(CORE_OBJECTS:%=build/core/addr
 flood: build/core/address/flood ## FLOOD_DATAGRAMS forged datagrams to a live process on the link udp, with sanitizers
 	$(Q)ASAN_OPTIONS=quarantine_size_mb=16 timeout 3600 build/core/address/flood $(FLOOD_DATAGRAMS) $(FUZZ_SEED)
 
-# Hostile processes beside a live one (rdmacore/fuzz/ipc.c), for FUZZ_SECONDS: half of them beside one of a user, and half beside
-# one of root, whose listeners serve all users.
+# Hostile processes next to a live one (rdmacore/fuzz/ipc.c), for FUZZ_SECONDS.  In half of the runs the live process is
+# a user's, in the others root's, with listeners that serve all users.
 build/core/address/fuzz_ipc: rdmacore/fuzz/ipc.c $(CORE_OBJECTS:%=build/core/address/%) | setup
 	$(Q)$(CC) $(CORE_CFLAGS) $(KIND_address) -o $@ $(filter %.c %.o,$^) $(CORE_LIBS)
 

@@ -1,4 +1,4 @@
-# The engine of scripts (guest: {script: ..}), which rdmarun looks for beside itself.
+# The engine of scripts (guest: {script: ..}), which rdmarun looks for in its own folder.
 
 .PHONY: javascript
 javascript: bin/javascript.wasm ## build the engine of scripts in JavaScript, QuickJS as a guest

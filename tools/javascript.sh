@@ -21,8 +21,8 @@ if [ ! -e "$source/quickjs.c" ]; then
 fi
 
 flags=(--target=wasm32-wasi -mbulk-memory -D_GNU_SOURCE)
-# It is told that it runs in another browserless place without threads and without malloc_usable_size; the depth of its
-# stack it checks all the same.  A header that it includes and does not need is not in wasi-libc.
+# The build has the settings of a platform without threads and without malloc_usable_size.  It checks the depth of its
+# stack all the same.  A header that it includes and does not need is not in wasi-libc.
 engine=("${flags[@]}" -O2 -w -DEMSCRIPTEN -D__EMSCRIPTEN__ -DCONFIG_STACK_CHECK "-DCONFIG_VERSION=\"$version\"" -I"$folder/include")
 ours=("${flags[@]}" -O2 -std=c11 -Wall -Wextra -Werror -Isdk/c -I"$folder" -isystem "$source")
 mkdir -p "$folder/include"

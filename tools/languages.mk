@@ -11,7 +11,7 @@ languages: $(LANGUAGES:%=build/languages/%.wasm) ## build the examples of guests
 build/languages:
 	$(Q)mkdir -p $@
 
-# Its version stands in the templates as well (cmd/rdmarun/templates/guest-assemblyscript).
+# The templates have its version as well (cmd/rdmarun/templates/guest-assemblyscript).
 $(ASC): tools/languages.mk | setup-test
 	@echo "fetching AssemblyScript $(ASSEMBLYSCRIPT)"
 	$(Q)mkdir -p build/tools/assemblyscript

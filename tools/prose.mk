@@ -1,6 +1,7 @@
 # The project's texts against tools/prose: Markdown, help, flags, errors and comments.
 
-PROSE := README.md CONTRIBUTING.md docs guests/README.md sdk cmd host hostfuncs internal rdmacore
+PROSE := README.md CONTRIBUTING.md docs guests sdk cmd host hostfuncs internal rdmacore
+PROSE_SOURCES := .ci cmd guests host hostfuncs internal packaging rdmacore scenarios schema sdk tools
 
 # Compiled once for a machine: its parsers of languages are C, two minutes of it.
 build/vale: tools/prose/go.mod tools/prose/go.sum | setup
@@ -10,5 +11,5 @@ build/vale: tools/prose/go.mod tools/prose/go.sum | setup
 
 .PHONY: prose
 prose: build/vale ## the texts that users read, against tools/prose
-	$(Q)$(GO) run ./internal/prose build/prose cmd host hostfuncs rdmacore sdk
-	$(Q)build/vale --config tools/prose/vale.ini --output line $(PROSE) build/prose
+	$(Q)$(GO) run ./internal/prose build/prose $(PROSE_SOURCES)
+	$(Q)build/vale --config tools/prose/vale.ini --output line --glob='*.md' $(PROSE) build/prose

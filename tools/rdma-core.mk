@@ -5,12 +5,13 @@ RDMA_CORE_CM       := ucmatose rping udaddy mckey
 RDMA_CORE_VERBS    := rc_pingpong uc_pingpong ud_pingpong srq_pingpong
 RDMA_CORE_PROGRAMS := rdma_server rdma_client $(RDMA_CORE_CM) $(RDMA_CORE_VERBS)
 RDMA_CORE_MODULES  := $(RDMA_CORE_PROGRAMS:%=build/rdma-core/%.wasm)
-# Ours, which use of the library what those do not.
+# Programs of this project: they use functions of the library that those do not use.
 RDMA_CORE_OWN      := $(patsubst %,build/rdma-core/%.wasm,threads verbs posix)
 # Of one name each, with few exceptions.
 ucmatose_SOURCE    := cmatose
 
-# What cannot be fetched is not built, and the tests of it say so; where continuous integration runs it has to be there.
+# A program that cannot be fetched is not built, and its tests are skipped with the reason.  In continuous integration
+# it must be there.
 .PHONY: rdma-core
 rdma-core: | setup-test ## build rdma-core's own programs as guests
 	$(Q)$(MAKE) --no-print-directory $(RDMA_CORE_OWN)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# tools/stress.sh SECONDS SEED PROGRAM...: the stress programs (rdmacore/ctest/stress/stress.h), one after another, on all
-# processors and on one, each turn with the next seed, until SECONDS are over, and at least once.  What fails is told
-# with the command that repeats it.  RUN_thread is put before programs of the thread sanitizer.
+# tools/stress.sh SECONDS SEED PROGRAM...: the stress programs (rdmacore/ctest/stress/stress.h), one after another, on
+# all processors and on one.  Each turn has the next seed.  They run until SECONDS are over, and at least once.  A
+# failure is printed with the command that repeats it.  RUN_thread is put before programs of the thread sanitizer.
 set -uo pipefail
 
 total=$1

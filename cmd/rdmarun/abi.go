@@ -11,13 +11,13 @@ import (
 const abiLong = `Print the ABI of guests as this rdmarun has it, for programs that make bindings or check
 one version against another.
 
-  json  all of it: functions with their parameters - which points to what, which counts
-        what, units, what 0 means - errors, structs with offsets, constants, capabilities;
-        version and hash.  The SDKs of "rdmarun sdk" are made of the same
-  wit   the control plane in the component model's language, to be read; guests import
+  json  the whole ABI: functions, errors, structs with offsets, constants, capabilities,
+        version and hash. A parameter has its target or count, its unit, and the meaning
+        of 0. The SDKs of "rdmarun sdk" are made from the same table
+  wit   the control plane in the component model's language, for readers. Guests import
         the flat functions
 
-What a guest needs of it, "rdmarun guest inspect" tells.`
+"rdmarun guest inspect" shows which part of it a guest needs.`
 
 func newABICommand(a *app) *cobra.Command {
 	format := newFormatFlag("json", "wit")
@@ -27,7 +27,7 @@ func newABICommand(a *app) *cobra.Command {
 		Long:        abiLong,
 		Example:     "  rdmarun abi --format json\n  rdmarun abi --format wit",
 		Annotations: configOptional,
-		Args:        cobra.NoArgs,
+		Args:        noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			m := model.Of()
 			if format.value == "wit" {

@@ -14,32 +14,35 @@ import (
 	"rdmarun/host/lab"
 	"rdmarun/host/lab/agent"
 	"rdmarun/host/sandbox"
-	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/testbed"
 	"rdmarun/rdmacore"
 )
 
-const agentLong = `Play roles for controllers, "rdmarun run --lab" or "--nats", with the rights of the user that
-it runs as.  An agent opens no port, and does what its controller sends and nothing else:
-scenarios, and guests in their sandbox; it starts no program of the host.
+const agentLong = `Play roles for controllers, "rdmarun run --lab" or "--nats", with the
+rights of the user that it runs as. An agent opens no port. It runs only what its
+controller sends: scenarios, and guests in their sandbox. It starts programs of the host
+only if --allow names them.
 
 With --stdio it serves one controller at the other end of standard input and output.
 Controllers start such agents on the hosts of a lab themselves, by ssh or another
-launcher.  When its controller ends, or the connection to it, what runs is ended,
-everything is freed, and the agent ends, too.
+launcher. When its controller or the connection to it ends, the agent ends the run,
+frees everything, and ends, too.
 
-With --join it waits on a NATS server for controllers, by its name and labels, and serves
-one run at a time, each in a process of its own.  Whoever may speak there may ask for it,
-so let the server ask for a password, a key or a certificate.
+With --join it waits on a NATS server for controllers, under its name and labels. It
+serves one run at a time, each in a process of its own. Any user of that server may
+start runs here, so protect the server by a password, a key or a certificate.
 
---allow is what the owner of the host allows: the providers soft and verbs, guests, and
-measure (steps which send as much as they can); otherwise all of it.
+--allow is what the owner of the host allows. The default is the providers soft and
+verbs, guests, and measure (steps which send as much as they can). Programs of the host
+are allowed by their absolute paths, program=/usr/bin/ib_*, and variables of their
+environment by env=NAME. The controller chooses its arguments and files, so a shell, an
+interpreter or a program that writes files by a flag allows everything.
 
---sandbox restricts the process that plays roles.  "strict" leaves it a cache of guests,
+--sandbox restricts the process that plays roles. "strict" leaves it a cache of guests,
 the configuration, the system's libraries and devices, and rdmarun, which it starts to
-compile guests; it needs no other file, because scenarios and guests come into memory.  With
---join the process that waits has no guests: it keeps its credentials, and starts restricted
-ones.  Those read the configuration, so it is no place for a password.`
+compile guests. It needs no other file, because scenarios and guests arrive in memory.
+With --join the process that waits has no guests. It keeps its credentials, and starts
+restricted processes. Those read the configuration, so do not put a password in it.`
 
 const agentExample = `  ssh HOST rdmarun agent --stdio    # what "rdmarun run --lab" does
   rdmarun agent --join nats://lab.example --creds lab.creds --name a --label rack=r1
@@ -53,11 +56,14 @@ func newAgentCommand(a *app) *cobra.Command {
 		Short:   "Play roles on this host for controllers",
 		Long:    agentLong,
 		Example: agentExample,
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			for _, word := range allow {
-				if !slices.Contains(lab.Allowable(), word) {
-					return withHint(usageError("--allow: unknown word %q", word), diag.OneOf(word, lab.Allowable()))
+				if err := lab.CheckAllow(word); err != nil {
+					if !strings.Contains(word, "=") {
+						err = oneOf(word, lab.Allowable())
+					}
+					return usageError("--allow: %w", err)
 				}
 			}
 			switch {
@@ -76,7 +82,8 @@ func newAgentCommand(a *app) *cobra.Command {
 			closing := func() error { return errors.Join(os.Stdin.Close(), os.Stdout.Close()) }
 			err := agent.Serve(command.Context(), a.stdin, a.stdout, closing, agent.Config{
 				Version: buildVersion().Version, Open: a.openProvider, Trace: traceGuests, Allow: allow,
-				GuestCache: confined.cache(a), GuestCompiler: guest.OwnCompiler(), Confine: confined.confine(a),
+				Environment: a.env,
+				GuestCache:  confined.cache(a), GuestCompiler: guest.OwnCompiler(), Confine: confined.confine(a),
 				Warn: a.warn, Examine: examineHost, Die: func() { os.Exit(int(exitEnvironment)) },
 			})
 			if err != nil {
@@ -87,7 +94,8 @@ func newAgentCommand(a *app) *cobra.Command {
 	}
 	command.Flags().BoolVar(&stdio, "stdio", false, "speak with one controller over standard input and output")
 	command.Flags().StringSliceVar(
-		&allow, "allow", nil, "what controllers may use of this host: soft, verbs, guests, measure (default: all)",
+		&allow, "allow", nil,
+		"what controllers may use of this host: soft, verbs, guests, measure (default: all four), program=PATTERN",
 	)
 	completeFlag(command, "allow", cobra.FixedCompletions(lab.Allowable(), cobra.ShellCompDirectiveNoFileComp))
 	joining.register(command)
@@ -99,7 +107,7 @@ func newAgentCommand(a *app) *cobra.Command {
 func examineHost(ctx context.Context, what lab.Look) lab.Examined {
 	found := lab.Examined{Version: buildVersion().Version, Findings: doctor.Examine(ctx, thisMachine(""))}
 	var options []rdmacore.Option
-	if what.Provider == softProvider {
+	if what.Provider == rdmacore.Soft {
 		found.Findings = slices.DeleteFunc(found.Findings, func(f doctor.Finding) bool {
 			return !slices.Contains([]string{"roce-port", "port-sharing", "soft"}, f.ID)
 		})

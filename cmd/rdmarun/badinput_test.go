@@ -71,7 +71,7 @@ func badInputs() map[string]struct{ text, words string } {
 	return map[string]struct{ text, words string }{
 		"aliases": {aliases.String(), "the file expands to more than 500000 values"},
 		"100 MB": {
-			begin + strings.Repeat("# more\n", 100<<20/7), "bad.yaml:1:1: error[E0005]: the file has more than 2 MiB",
+			begin + strings.Repeat("# more\n", 100<<20/7), "bad.yaml:1:1: error[E0005]: the file has more than 2MiB",
 		},
 		"deep lists": {
 			begin + "steps: " + strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000),
@@ -130,7 +130,7 @@ func badInputs() map[string]struct{ text, words string } {
 		},
 		"one line":    {begin + "name: \"" + strings.Repeat("x", 2_000_000), "this quote is never closed"},
 		"many errors": {begin + "steps:\n" + strings.Repeat("  - {lgo: hi}\n", 20_000), "fix these first"},
-		"one key":     {begin + strings.Repeat("a: 1\n", 200_000), `"a" stands in this mapping already, in line 2`},
+		"one key":     {begin + strings.Repeat("a: 1\n", 200_000), `"a" is in this mapping already, in line 2`},
 		"unclosed list": {
 			begin + "steps: [" + strings.Repeat("{log: b}, ", 200_000),
 			"bad.yaml:2:8: error[E0001]: this [ is never closed",
@@ -215,7 +215,7 @@ func TestOddFiles(t *testing.T) {
 	}
 	refused(t, folder, exitNothing, "there is no scenario here", "validate", "dir.yaml")
 	refused(t, folder, exitUsage, "it is a directory", "validate", "good.yaml", "--params", "dir.yaml")
-	// Among the scenarios of a directory pipes and devices are none of our business.
+	// Among the scenarios of a directory, pipes and devices are ignored.
 	if err := syscall.Mkfifo(in("walk/fifo.yaml"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -275,12 +275,12 @@ func refusedBy(t *testing.T, program, folder string, code exitCode, words string
 	}
 	usage, _ := command.ProcessState.SysUsage().(*syscall.Rusage)
 	if memory := usage.Maxrss << 10; memory > max(badInputMemory, ownPeak(t)) {
-		t.Errorf("%v took %d MiB", args, memory>>20)
+		t.Errorf("%v took %dMiB", args, memory>>20)
 	}
 }
 
-// ownPeak is the most memory that this process has had.  A child begins as a copy of its parent, and Linux
-// counts that as the child's, so that less than this cannot be told from nothing.
+// ownPeak is the most memory that this process has had. A child begins as a copy of its parent, and Linux counts that
+// as the child's. So less than this cannot be distinguished from nothing.
 func ownPeak(t *testing.T) int64 {
 	t.Helper()
 	var usage syscall.Rusage

@@ -83,7 +83,7 @@ func (a *app) readRun(name string) (*compare.Run, error) {
 		if near := diag.DidYouMean(name, baselineNames()); near != "" {
 			return nil, withHint(err, near)
 		}
-		return nil, withHint(err, "make one: rdmarun run --save-baseline "+name)
+		return nil, withHint(err, "a run with --save-baseline "+name+" makes one")
 	}
 	if err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func (f *baselineFlags) open(a *app, cases []scenario.Selected, config *scenario
 			err := withExit(
 				exitThreshold,
 				fmt.Errorf(
-					"--baseline %s: it has none of the cases of this run, so it would hold whatever came", f.against,
+					"--baseline %s: it has none of the cases of this run, so there is nothing to compare", f.against,
 				),
 			)
 			return nil, withHint(

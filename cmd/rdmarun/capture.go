@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -59,19 +57,16 @@ func (f *captureFlags) check() error {
 	return nil
 }
 
-// pass sets the environment of the library of rdmarun exec.  The process stays the same when the program takes its
-// place.
-func (f *captureFlags) pass(env map[string]string) error {
+// absolute is the path of --capture for a program that may go to another folder; "": there is none.
+func (f *captureFlags) absolute() (string, error) {
 	if err := f.check(); err != nil || f.path == "" {
-		return err
+		return "", err
 	}
-	path, err := filepath.Abs(f.path) // the program may go elsewhere before it begins
+	path, err := filepath.Abs(f.path)
 	if err != nil {
-		return withExit(exitEnvironment, err)
+		return "", withExit(exitEnvironment, err)
 	}
-	env["RDMARUN_EXEC_CAPTURE"] = fmt.Sprintf("%d:%s", os.Getpid(), path)
-	env["RDMARUN_EXEC_CAPTURE_SNAPLEN"] = strconv.Itoa(f.snapLength)
-	return nil
+	return path, nil
 }
 
 // checkCaptured refuses a capture of hosts that all are on something else than soft, and names those that are.
@@ -85,7 +80,7 @@ func (f *runFlags) checkCaptured(a *app, hosts []lab.Host) error {
 	}
 	var silent []string
 	for _, host := range hosts {
-		if host.Provider != "" && host.Provider != softProvider {
+		if host.Provider != "" && host.Provider != rdmacore.Soft {
 			silent = append(silent, host.Name)
 		}
 	}
@@ -109,7 +104,7 @@ func errNotCaptured(flag string) error {
 	)
 }
 
-// captureEndTime bounds how long agents may take for the last of what they take down.
+// captureEndTime bounds the wait for the agents' last packets.
 const captureEndTime = 30 * time.Second
 
 // collect creates the file, and makes the agents of a lab send their captures to it; closing ends it and returns what
@@ -216,8 +211,8 @@ func (f *captureFlags) folder(
 	return failures, func() error {
 		if beyond := failures.Beyond(); beyond > 0 {
 			a.warn(fmt.Sprintf(
-				"--capture-on-failure %s: a run writes at most %d files and %d MiB; %s without one", f.onFailure,
-				capture.MostFiles, capture.MostWritten>>20, count(beyond, "more failure"),
+				"--capture-on-failure %s: a run writes at most %d files and %dMiB; %s without one", f.onFailure,
+				capture.MaxFiles, capture.MaxWritten>>20, count(beyond, "more failure"),
 			))
 		}
 		return nil

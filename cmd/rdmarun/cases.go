@@ -124,7 +124,7 @@ func (a *app) selectCases(
 	}
 	total := 0
 	for _, s := range checked.Scenarios {
-		total += len(s.Program.Cases)
+		total += len(s.Compiled.Cases)
 	}
 	message := fmt.Sprintf(
 		"nothing is selected: none of %s in %s matches", count(total, "case"), count(checked.Files, "file"),
@@ -136,10 +136,11 @@ func (a *app) selectCases(
 		_, err := fmt.Fprintln(a.stderr, message)
 		return nil, err
 	}
-	return nil, withHint(
-		withExit(exitNothing, errors.New(message)),
-		"\"rdmarun list\" shows what there is; --allow-empty lets this pass",
-	)
+	hint := "\"rdmarun list\" shows what there is; --allow-empty lets this pass"
+	if why, near := misspelledSelection(checked.Scenarios, selection); near != "" {
+		message, hint = message+": "+why, near
+	}
+	return nil, withHint(withExit(exitNothing, errors.New(message)), hint)
 }
 
 func count(n int, noun string) string {
@@ -164,7 +165,7 @@ func (f *selectionFlags) register(a *app, command *cobra.Command) {
 	set.StringVarP(&f.tags, "tags", "t", "", "only cases with these tags: 'smoke && !slow'")
 	set.StringVarP(
 		&f.words, "keyword", "k", "",
-		"only cases with these words in their id, in upper or lower case: 'rping && !tcp', 'rping and not tcp'",
+		"only cases with these words in their id or name, in upper or lower case: 'rping && !tcp', 'rping and not tcp'",
 	)
 	set.StringArrayVar(&f.ids, "id", nil, "only cases with this id, * and ? allowed (repeatable)")
 	set.BoolVar(
@@ -224,8 +225,16 @@ func (f *selectionFlags) selection(a *app) (scenario.Selection, error) {
 	return selection, nil
 }
 
-// paths are those of a command line.  If it has none, --last-failed means the files whose cases failed.
+// paths are those of a command line.  If it has none, --last-failed means the files with failed cases.  A number behind
+// a --shuffle without one is not a file, unless there is such a file.
 func (f *selectionFlags) paths(a *app, args []string) ([]string, error) {
+	for _, arg := range args {
+		if _, no := strconv.ParseUint(arg, 10, 64); no == nil && f.shuffle.drawn {
+			if _, err := os.Stat(arg); errors.Is(err, fs.ErrNotExist) {
+				return nil, withHint(usageError("--shuffle %s: there is no file %s", arg, arg), "--shuffle="+arg)
+			}
+		}
+	}
 	if len(args) > 0 || !f.failed {
 		return args, nil
 	}
@@ -317,9 +326,9 @@ func missingParams(scenarios []scenario.Scenario, cases []scenario.Selected) err
 		selected[each.Scenario.Path] = true
 	}
 	for _, s := range scenarios {
-		if s.Named && selected[s.Path] && len(s.Program.Missing) > 0 {
-			return withHint(usageError("%s needs a value for the parameter %s", s.Path, s.Program.Missing[0]),
-				fmt.Sprintf("-p %s=VALUE", s.Program.Missing[0]))
+		if s.Named && selected[s.Path] && len(s.Compiled.Missing) > 0 {
+			return withHint(usageError("%s needs a value for the parameter %s", s.Path, s.Compiled.Missing[0]),
+				fmt.Sprintf("-p %s=VALUE", s.Compiled.Missing[0]))
 		}
 	}
 	return nil
@@ -362,6 +371,21 @@ func (f *placeFlags) register(a *app, command *cobra.Command, gid string) {
 	)
 	completeFlag(command, "device", a.completeDevices)
 	completeFlag(command, "gid", a.completeGIDs)
+}
+
+// playedBy rejects devices and addresses of roles that a process of one role does not play.
+func (f *placeFlags) playedBy(role string) error {
+	for flag, values := range map[string][]string{"device": f.devices, "gid": f.gids} {
+		for _, text := range values {
+			if of, _ := splitRole(text); of != "" && of != role {
+				return withHint(
+					usageError("--%s %s: this process plays role %s only", flag, text, role),
+					"pass it to the other process, or --loopback, which plays both roles in this one",
+				)
+			}
+		}
+	}
+	return nil
 }
 
 // read gathers both flags by role; "" is all roles.

@@ -18,16 +18,15 @@ const compareLong = `Compare two runs: baselines that "rdmarun run --save-baseli
 records made by "rdmarun run --out jsonl=FILE".  A name means the baseline; a file of
 that name is ./NAME.
 
-The comparison shows cases and metrics that only one run has, cases whose result
-changed, parameters that differ, and what became faster or slower.  Whether a
-difference is more than chance is said where each run has at least 4 samples of it: run
-with --repeat 10.  The test is that of Mann and Whitney; of the differences that it
-finds, fewer than one in twenty are chance (Benjamini and Hochberg), however many
-metrics there are.
+The comparison shows cases and metrics that only one run has, cases with another result,
+parameters that differ, and what became faster or slower. With at least 4 samples in
+each run, it also tests whether a difference is more than chance: run with --repeat 10.
+The test is that of Mann and Whitney. Fewer than one in twenty of the differences that
+it finds are chance, for any number of metrics (Benjamini and Hochberg).
 
-Exit code 6 when a case that passed does not any more, or something became slower; with
---strict also when a run was cut short, or the runs do not have the same cases, metrics
-and parameters.`
+Exit code 6 when a case that passed no longer passes, or something became slower. With
+--strict also when a run was interrupted, or the runs do not have the same cases,
+metrics and parameters.`
 
 func newCompareCommand(a *app) *cobra.Command {
 	format := newFormatFlag("text", "json")
@@ -140,19 +139,23 @@ func (a *app) showComparison(out io.Writer, result *compare.Result, all bool) er
 			fmt.Fprintf(table, "%s\t%s\t%s\tno samples\t->\t%s\n", change, row.Case, row.Metric, is)
 			continue
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t->\t%s\t%+.1f%%\tp=%.3f n=%d+%d\n", change, row.Case, row.Metric,
-			was, is, 100*row.Change(), row.P, row.Samples[0], row.Samples[1])
+		by := "-" // of nothing there is no percentage
+		if row.Before != 0 || row.After == 0 {
+			by = fmt.Sprintf("%+.1f%%", 100*row.Change())
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t->\t%s\t%s\tp=%.3f n=%d+%d\n", change, row.Case, row.Metric,
+			was, is, by, row.P, row.Samples[0], row.Samples[1])
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
 	if counts["unknown"] > 0 {
 		fmt.Fprintf(
-			a.stderr, "  hint: to tell what became faster or slower takes at least %d runs of each: --repeat 10\n",
+			a.stderr, "  hint: what became faster or slower shows in at least %d runs of each: --repeat 10\n",
 			compare.Fewest,
 		)
 	}
-	text := fmt.Sprintf("%d better, %d worse, %d same, %d with too few samples to tell",
+	text := fmt.Sprintf("%d better, %d worse, %d same, %d with too few samples",
 		counts["better"], counts["worse"], counts["same"], counts["unknown"])
 	for _, change := range []string{"vanished", "new"} {
 		if counts[change] > 0 {

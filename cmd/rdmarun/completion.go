@@ -26,7 +26,7 @@ func newCompletionCommand(a *app) *cobra.Command {
 		Long:                  completionLong,
 		DisableFlagsInUseLine: true,
 		ValidArgs:             shells,
-		Args:                  cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
+		Args:                  wordArgument(true, shells...),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root := cmd.Root()
 			switch args[0] {
@@ -36,7 +36,7 @@ func newCompletionCommand(a *app) *cobra.Command {
 				return root.GenZshCompletion(a.stdout)
 			case "fish":
 				return root.GenFishCompletion(a.stdout, true)
-			default: // OnlyValidArgs leaves the one
+			default: // the one that wordArgument leaves
 				return root.GenPowerShellCompletionWithDesc(a.stdout)
 			}
 		},
@@ -56,7 +56,7 @@ func (a *app) completeCases(args []string) []scenario.Scenario {
 func (a *app) completeIDs(_ *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 	var ids []string
 	for _, s := range a.completeCases(args) {
-		for _, c := range s.Program.Cases {
+		for _, c := range s.Compiled.Cases {
 			if strings.HasPrefix(c.ID, toComplete) {
 				ids = append(ids, cobra.CompletionWithDesc(c.ID, strings.Join(c.Tags, " ")))
 			}
@@ -70,7 +70,7 @@ func (a *app) completeTags(_ *cobra.Command, args []string, toComplete string) (
 	begin := strings.LastIndexAny(toComplete, "!&|() ") + 1
 	var known []string
 	for _, s := range a.completeCases(args) {
-		for _, c := range s.Program.Cases {
+		for _, c := range s.Compiled.Cases {
 			for _, tag := range c.Tags {
 				if strings.HasPrefix(tag, toComplete[begin:]) {
 					known = append(known, toComplete[:begin]+tag)
@@ -86,10 +86,10 @@ func (a *app) completeTags(_ *cobra.Command, args []string, toComplete string) (
 func (a *app) completeParams(_ *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 	var known []string
 	for _, s := range a.completeCases(args) {
-		for _, name := range s.Program.Missing {
+		for _, name := range s.Compiled.Missing {
 			known = append(known, cobra.CompletionWithDesc(name+"=", "needs a value"))
 		}
-		for _, p := range s.Program.Params {
+		for _, p := range s.Compiled.Params {
 			known = append(known, cobra.CompletionWithDesc(p.Name+"=", "is "+p.Text))
 		}
 	}
@@ -137,7 +137,7 @@ func (a *app) completePlaces(
 	} else {
 		role = ""
 		for _, s := range a.completeCases(args) {
-			for _, r := range s.Program.Roles {
+			for _, r := range s.Compiled.Roles {
 				known = append(known, r.Name+"=")
 			}
 		}

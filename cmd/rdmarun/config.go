@@ -18,9 +18,10 @@ import (
 	"rdmarun/host/scenario/diag"
 )
 
-const configLong = `Print the flags that the environment and the configuration set, each with its value and
-where that comes from; with the name of a command all flags of that command, also those
-that have their default.  Use it when a run does not do what its command line says.
+const configLong = `Print the flags that the environment and the configuration set, each
+with its value and its source. With the name of a command, print all flags of that
+command, also those that have their default. Use it when a run does not do what its
+command line says.
 
 A configuration is YAML with the names of flags, for all commands that have them:
 
@@ -58,11 +59,15 @@ func newConfigCommand(a *app) *cobra.Command {
 		Example:     "  rdmarun config\n  rdmarun config run\n  RDMARUN_PROVIDER=verbs rdmarun config --format json",
 		Annotations: configOptional,
 		RunE: func(command *cobra.Command, args []string) error {
-			of, rest, err := command.Root().Find(args)
-			if err != nil || len(rest) > 0 || len(args) > 0 && !of.Runnable() {
-				return withHint(
-					usageError("there is no command %q", strings.Join(args, " ")), "for example: rdmarun config run",
-				)
+			of, err := findCommand(command.Root(), args)
+			if err == nil && len(args) > 0 && !of.Runnable() {
+				err = usageError("%q has no flags of its own", strings.Join(args, " "))
+			}
+			if err != nil && !hasHint(err) {
+				err = withHint(err, "for example: rdmarun config run")
+			}
+			if err != nil {
+				return err
 			}
 			return a.printConfig(command.Root(), of, format.value)
 		},
@@ -237,7 +242,12 @@ func (c *configuration) apply(flags *pflag.FlagSet) {
 		}
 		for i, value := range setting.Values {
 			if err := flags.Set(setting.Name, value); err != nil {
-				c.wrong.Report(diag.WrongType, setting.Spans[i], "%s: %s", setting.Name, reasonOf(flag, value, err))
+				problem := c.wrong.Report(
+					diag.WrongType, setting.Spans[i], "%s: %s", setting.Name, reasonOf(flag, value, err),
+				)
+				if hint := (*hintError)(nil); errors.As(err, &hint) {
+					problem.WithHint("%s", hint.hint)
+				}
 			}
 		}
 	}

@@ -14,15 +14,15 @@ import (
 
 const conformanceLong = `Compare the traces of two runs of the same cases, call by call.
 
-What a call returned must be equal: events and their order, statuses, errno, private
-data, negotiated values, attributes of queue pairs, completions.  Numbers and addresses
-that a device gives out are left out, and so is time.
+The results of calls must be equal: events and their order, statuses, errno, private
+data, negotiated values, attributes of queue pairs, completions. Numbers and addresses
+that a device assigns are ignored, and so is time.
 
-A difference that stands, because a kernel or a device is so, has an entry in a file
-(--known) with the case, its reason, a beginning of the kernel's release, and exactly
-what differs.  An entry that is no difference any more is an error.
+An accepted difference of a kernel or a device has an entry in a file (--known). The
+entry has the case, the reason, a prefix of the kernel's release, and exactly what
+differs. An entry without a difference is an error.
 
-The device's cases may have been run in parts: then each part's records are given.
+If the device's cases were run in parts, name the records of each part.
 
 Exit code 1 when something else differs, or an entry is stale.`
 
@@ -44,7 +44,7 @@ func newConformanceCommand(a *app) *cobra.Command {
 			return []string{"jsonl"}, cobra.ShellCompDirectiveFilterFileExt
 		},
 	}
-	command.Flags().StringVar(&known, "known", "", "YAML file of differences that stand")
+	command.Flags().StringVar(&known, "known", "", "YAML file of known differences")
 	format.register(command)
 	return command
 }

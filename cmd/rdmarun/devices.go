@@ -25,7 +25,7 @@ func newDevicesCommand(a *app) *cobra.Command {
 		Use:   "devices",
 		Short: "List devices, their ports and addresses",
 		Long:  devicesLong,
-		Args:  cobra.NoArgs,
+		Args:  noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			if provider != "" {
 				if err := checkProvider(provider); err != nil {
@@ -132,7 +132,7 @@ type linkRow struct {
 
 // softLinks are what may carry the messages of a device of soft.
 func softLinks(devices []deviceRow) (rows []linkRow) {
-	if !slices.ContainsFunc(devices, func(d deviceRow) bool { return d.Provider == softProvider }) {
+	if !slices.ContainsFunc(devices, func(d deviceRow) bool { return d.Provider == rdmacore.Soft }) {
 		return nil
 	}
 	for _, name := range rdmacore.Links() {
@@ -145,7 +145,7 @@ func printLinks(w io.Writer, links []linkRow) error {
 	if len(links) == 0 {
 		return nil
 	}
-	fmt.Fprintln(w, "\nsoft0 is virtual; --link chooses what carries its messages:")
+	fmt.Fprintln(w, "\nsoft0 is virtual: its RATE limits nothing.\n--link chooses what carries its messages:")
 	table := newTable(w)
 	for _, link := range links {
 		writeRow(table, "  "+link.Name, link.What)
@@ -220,7 +220,7 @@ func capabilities(device *rdmacore.Device) ([]string, error) {
 	}{
 		{true, "rc"}, {attr.Atomic, "atomic"}, {attr.MaxSRQ > 0, "srq"}, {attr.MaxMW > 0, "mw"},
 		{attr.MaxMulticast > 0, "multicast"},
-		{device.Provider().CanFault(), "fault"}, {device.Provider().Name() == softProvider, "virtual-clock"},
+		{device.Provider().CanFault(), "fault"}, {device.Provider().Name() == rdmacore.Soft, "virtual-clock"},
 	} {
 		if each.can {
 			caps = append(caps, each.name)
@@ -307,7 +307,7 @@ func rateCell(gbps float64) string {
 	if gbps == 0 {
 		return "-"
 	}
-	return strconv.FormatFloat(gbps, 'g', -1, 64) + "Gb/s"
+	return strconv.FormatFloat(gbps, 'g', -1, 64) + "Gbit/s"
 }
 
 func orDash(cell string) string {

@@ -22,14 +22,14 @@ func TestDeviceTable(t *testing.T) {
 		rows  []string // cells, one space between
 	}{
 		"no ports": {nil, nil},
-		"no GIDs":  {[]portRow{port}, []string{"verbs hca0 1 active Ethernet 2.5Gb/s 1024 eth0 - - - rc,srq"}},
+		"no GIDs":  {[]portRow{port}, []string{"verbs hca0 1 active Ethernet 2.5Gbit/s 1024 eth0 - - - rc,srq"}},
 		"iWARP": {[]portRow{iwarp}, []string{
-			"verbs hca0 1 active Ethernet 2.5Gb/s 1024 eth0 0 iWARP 198.51.100.1 rc,srq",
-			"verbs hca0 1 active Ethernet 2.5Gb/s 1024 eth0 0 iWARP 2001:db8:1::1 rc,srq",
+			"verbs hca0 1 active Ethernet 2.5Gbit/s 1024 eth0 0 iWARP 198.51.100.1 rc,srq",
+			"verbs hca0 1 active Ethernet 2.5Gbit/s 1024 eth0 0 iWARP 2001:db8:1::1 rc,srq",
 		}},
 		"a row for each GID": {[]portRow{withGIDs, down}, []string{
-			"verbs hca0 1 active Ethernet 2.5Gb/s 1024 eth0 0 IB fe80:0000:0000:0000:0000:0000:0000:0001 rc,srq",
-			"verbs hca0 1 active Ethernet 2.5Gb/s 1024 eth0 3 RoCEv2 192.0.2.1 rc,srq",
+			"verbs hca0 1 active Ethernet 2.5Gbit/s 1024 eth0 0 IB fe80:0000:0000:0000:0000:0000:0000:0001 rc,srq",
+			"verbs hca0 1 active Ethernet 2.5Gbit/s 1024 eth0 3 RoCEv2 192.0.2.1 rc,srq",
 			"verbs hca0 2 down - - 256 - - - - rc,srq",
 		}},
 	}

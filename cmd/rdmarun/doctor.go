@@ -17,29 +17,28 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rdmarun/host/doctor"
-	"rdmarun/host/lab/agent"
 	"rdmarun/host/record"
 	"rdmarun/host/sandbox"
 	"rdmarun/host/scenario"
 	"rdmarun/rdmacore"
 )
 
-const doctorLong = `Find out why RDMA does not work on this machine, and suggest commands: kernel modules,
-device files, ports, addresses, MTU, the limit of locked memory, what a container
-lacks, a connection of this machine to itself over rdma_cm, who gets packets when
-processes share the port for other hosts, what the kernel has for --sandbox, and a
-self-test of the embedded provider.  Each check ends ok, warn, fail or skip (it does not
-apply).
-Use it first when "rdmarun devices" misses a device or registrations fail.
+const doctorLong = `Find out why RDMA does not work on this host, and suggest commands.
+It checks kernel modules, device files, ports, addresses, MTU, the limit of locked
+memory, and what a container lacks. It connects this host to itself over rdma_cm, and
+tests which process gets packets when several share the port for other hosts. It checks
+what the kernel has for --sandbox, and runs a self-test of the embedded provider. Each
+check ends ok, warn, fail or skip (it does not apply). Use it first when "rdmarun
+devices" misses a device or registrations fail.
 
-With --peer HOST it also asks rdma_cm for the way to another host: which device,
-source address, GID and MTU a connection would have.
+With --peer HOST it also shows the route of rdma_cm to another host: device, source
+address, GID and MTU of a connection.
 
-With --lab FILE, or --nats URL, it does all that on each host of a lab at once: a row for each with its
-device, address, MTU and clock, what to type where something is wrong, and a connection
-of each with each other, with packets of full size.
+With --lab FILE, or --nats URL, it does all that on each host of a lab at once. It
+prints a row for each with its device, address, MTU and clock, and the commands that fix
+what is wrong. It also connects each host with each other, with packets of full size.
 
-Exit code 4 when a check fails; warnings are no failure.`
+Exit code 4 when a check fails. Warnings are not failures.`
 
 // doctorVersion is raised when a field of the JSON changes its meaning or goes away.
 const doctorVersion = 1
@@ -59,7 +58,7 @@ func newDoctorCommand(a *app) *cobra.Command {
 		Long:  doctorLong,
 		Example: "  rdmarun doctor\n  rdmarun doctor --peer 192.0.2.2\n  rdmarun doctor --lab lab.yaml\n" +
 			"  rdmarun doctor --format json | jq '.checks[] | select(.status == \"fail\")'",
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if hosts.active() && peer == "" { // also where the configuration has a lab
 				return a.doctorLab(command.Context(), &hosts, format.value)
@@ -90,7 +89,7 @@ func newDoctorCommand(a *app) *cobra.Command {
 	)
 	hosts.nats.register(
 		command, "nats",
-		"look at the hosts whose agents wait on the NATS server at this URL, or those of them that --lab names",
+		"look at the hosts with agents that wait on the NATS server at this URL, or those of them that --lab names",
 	)
 	for _, name := range []string{"lab", "nats"} {
 		command.MarkFlagsMutuallyExclusive("peer", name)
@@ -118,17 +117,14 @@ func printFindings(w io.Writer, findings []doctor.Finding) error {
 
 // printTwoHosts prints how to measure between this host and another.
 func printTwoHosts(w io.Writer, findings []doctor.Finding) error {
-	host, provider := "HOST", ""
-	if address := agent.Routed(); address.IsValid() {
-		host = address.String()
-	}
+	provider := ""
 	for _, finding := range findings {
 		if finding.ID == "loopback" && finding.Status == doctor.OK {
 			provider = " -P verbs"
 		}
 	}
-	_, err := fmt.Fprintf(w, "to measure between two hosts, type here:  rdmarun perf write_bw%[1]s --server\n"+
-		"                              and there:  rdmarun perf write_bw%[1]s %[2]s\n", provider, host)
+	_, err := fmt.Fprintf(w, "to measure between two hosts, type here:  rdmarun perf write_bw%[1]s\n"+
+		"                              and there:  rdmarun perf write_bw%[1]s %[2]s\n", provider, ownHost())
 	return err
 }
 
@@ -176,7 +172,7 @@ func thisMachine(peer string) doctor.Machine {
 }
 
 // chooseSocket gives a group of one socket, of a port of its own, the shortest program that chooses.  It is bound to
-// any address: a network namespace whose loopback interface is down has no other.
+// any address: a network namespace with its loopback interface down has no other.
 func chooseSocket() error {
 	descriptor, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -202,7 +198,7 @@ func chooseSocket() error {
 // softSelfTest runs a thousand pings, and an RNR timer on the virtual clock.
 func softSelfTest(ctx context.Context) (string, error) {
 	begin := time.Now()
-	err := runSelfTest(ctx, scenario.Params{}, scenario.RunConfig{ProviderName: softProvider})
+	err := runSelfTest(ctx, scenario.Params{}, scenario.RunConfig{ProviderName: rdmacore.Soft})
 	return fmt.Sprintf("1000 pings in %s, RNR virtual clock exact", time.Since(begin).Round(100*time.Microsecond)), err
 }
 
@@ -227,7 +223,7 @@ func loopbackTest(ctx context.Context) (detail string, err error) {
 
 // verbsDevice opens the device that verbs would use; doctor.ErrNoDevice when there is none.
 func verbsDevice() (*rdmacore.Provider, *rdmacore.Device, error) {
-	provider, err := rdmacore.Open("verbs")
+	provider, err := rdmacore.Open(rdmacore.Verbs)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", doctor.ErrNoDevice, err)
 	}

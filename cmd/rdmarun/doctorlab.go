@@ -19,7 +19,6 @@ import (
 	"rdmarun/host/record"
 	"rdmarun/host/scenario"
 	"rdmarun/host/scenario/quantity"
-	"rdmarun/host/scenario/testbed"
 	"rdmarun/rdmacore"
 )
 
@@ -97,7 +96,7 @@ func (a *app) examineLab(
 	looking, cancel := context.WithTimeout(ctx, examineTime)
 	defer cancel()
 	look := func(h lab.Host) lab.Look {
-		provider := cmp.Or(h.Provider, testbed.Soft)
+		provider := cmp.Or(h.Provider, rdmacore.Soft)
 		return lab.Look{Provider: provider, Devices: h.Devices, Address: h.Address, Route: routes(h, provider)}
 	}
 	found, clocks := controller.Examine(looking, look), controller.Clocks(looking)
@@ -207,7 +206,7 @@ func (a *app) examinePairs(
 	}
 	run.params.given = []string{"nodes=" + strconv.Itoa(len(names))}
 	config := scenario.RunConfig{
-		ProviderName: testbed.Soft, FilesChoose: true, Link: rdmacore.LinkUDP, TimeScale: 1, Repeat: 1, Warn: a.warn,
+		ProviderName: rdmacore.Soft, FilesChoose: true, Link: rdmacore.LinkUDP, TimeScale: 1, Repeat: 1, Warn: a.warn,
 		Consumers: []record.Consumer{found},
 	}
 	h, err := run.lab.plan(ctx, a, &config, cases)
@@ -302,7 +301,7 @@ func (a *app) printLab(result *labDiagnosis) error {
 	case result.Unpaired != "":
 		fmt.Fprintf(a.stdout, "no pairs of hosts: %s\n", printable.Line(result.Unpaired))
 	case lost == 0:
-		fmt.Fprintf(a.stdout, "ok    %s connected, and sent also 4 KiB; the slowest were %s and %s, 64 B one way in "+
+		fmt.Fprintf(a.stdout, "ok    %s connected, and sent also 4KiB; the slowest were %s and %s, 64B one way in "+
 			"%s\n",
 			count(len(result.Pairs), "pair"), slowest.From, slowest.To,
 			quantity.Time(slowest.Latency.Round(10*time.Nanosecond)))

@@ -16,7 +16,7 @@ import (
 	"rdmarun/internal/address"
 )
 
-// documentPort stands in documents for a port; a test has a free one in its place.
+// documentPort is the port in documents; a test replaces it with a free one.
 const documentPort = "17471"
 
 // documentBlock is a fenced block of a document: its info string, and its text, which may be rewritten.
@@ -45,9 +45,9 @@ func documentBlocks(text string) (blocks []documentBlock) {
 	}
 }
 
-// TestDocumentsRun runs what documents show.  A block "yaml FILE" is a file.  A block "console" has commands behind "$
-// ", each with its output; "console background" is a terminal whose commands run while the blocks after it do.  A line
-// "..." stands for any lines.  Numbers that differ from run to run are not compared.  With -update the output is
+// TestDocumentsRun runs what documents show. A block "yaml FILE" is a file. A block "console" has commands behind "$
+// ", each with its output. "console background" is a terminal that runs its commands during the blocks after it. A
+// line "..." stands for any lines. Numbers that differ from run to run are not compared. With -update the output is
 // rewritten.
 func TestDocumentsRun(t *testing.T) {
 	project, err := filepath.Abs("../..")
@@ -189,7 +189,7 @@ func TestShowsDocument(t *testing.T) {
 		"seed":          {"1 case, seed 12\n", "1 case, seed 4711\n", true},
 		"port":          {"-> 127.0.0.2:44066\n", "-> 127.0.0.2:5\n", true},
 		"left out":      {"a\n...\nd\n", "a\nb\nc\nd\n", true},
-		"column":        {"size  messages\n64 B  200\n", "size   messages\n64 B   200\n", true},
+		"column":        {"size  messages\n64B  200\n", "size   messages\n64B   200\n", true},
 		"word":          {"PASS\n", "FAIL\n", false},
 		"number":        {"status 8\n", "status 9\n", false},
 		"line more":     {"a\n", "a\nb\n", false},

@@ -86,7 +86,7 @@ func (p *runningProcess) end(t *testing.T) syscall.WaitStatus {
 	return p.ProcessState.Sys().(syscall.WaitStatus)
 }
 
-// records reads a file of records; whole tells that its last line has an end.
+// records reads a file of records; whole means that its last line has an end.
 func (p *runningProcess) records(t *testing.T, name string) (kinds []record.Kind, whole bool) {
 	t.Helper()
 	file, err := os.Open(filepath.Join(p.folder, name))
@@ -268,7 +268,7 @@ func TestKilledRunLeavesWholeLines(t *testing.T) {
 func TestFullDiskFailsTheRun(t *testing.T) {
 	folder := t.TempDir()
 	if err := syscall.Mount("none", folder, "tmpfs", 0, "size=128k"); err != nil {
-		t.Skipf("a small file system cannot be mounted here (%v); /dev/full stands in for it in run-out.txtar", err)
+		t.Skipf("a small file system cannot be mounted here (%v); run-out.txtar uses /dev/full instead", err)
 	}
 	defer func() {
 		if err := syscall.Unmount(folder, 0); err != nil {
@@ -300,7 +300,8 @@ func TestFullDiskFailsTheRun(t *testing.T) {
 	}
 }
 
-// waitsForPeer is of two processes: the server waits for a message, and the client for its turn.
+// waitsForPeer is of two processes: the server waits for a message, and the client for its turn.  SURVIVOR is
+// the role that logs that both are connected: its own next step is the same in each run.
 const waitsForPeer = `rdmarun: v1
 imports: {cm: std/cm}
 timeout: 1h
@@ -308,44 +309,144 @@ stall_timeout: 1h
 roles: {server: {}, client: {}}
 steps:
   - {use: cm.pair}
-  - {role: server, log: under way}
+  - {role: SURVIVOR, log: under way}
   - {role: server, poll: {ep: ep, cq: recv, within: 3s}}
   - {role: client, poll: {ep: ep, cq: recv, within: 3s}}
 `
 
+// trapsForPeer has cases with a guest that traps, so that the client gets no answer, or a step no listener.  In the
+// last one, a guest computes without an end.
+const trapsForPeer = `rdmarun: v1
+timeout: 1h
+stall_timeout: 1h
+roles: {server: {guest: {module: trap.wasm}}, spinner: {guest: {module: spin.wasm}}, client: {}}
+cases:
+  - name: answer
+    steps:
+      - {role: server, guest: start}
+      - {role: client, create_id: {}, as: id}
+      - {role: client, wait_event: {ep: id, type: ESTABLISHED, within: 500ms}}
+  - {name: listen, steps: [{role: server, guest: start}, {wait_listen: {role: server}}]}
+  - name: runs
+    steps:
+      - {role: spinner, guest: start}
+      - {role: client, create_id: {}, as: id}
+      - {role: client, wait_event: {ep: id, type: ESTABLISHED, within: 200ms}}
+`
+
+// TestFailedGuestElsewhere: a guest that has trapped is the first failure in each process, also in those of other
+// roles.  One that still runs is in the failure of the step, with its place.
+func TestFailedGuestElsewhere(t *testing.T) {
+	meet := address.Free(t)
+	_, port, err := net.SplitHostPort(meet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	files := map[string][]byte{
+		"trap.yaml": []byte(trapsForPeer),
+		"hosts.yaml": []byte(strings.ReplaceAll("rdmarun: lab/v1\nhosts: {a: {command: [env, RUN=1]}, "+
+			"b: {command: [env, RUN=1]}}\nplace: {server: a, spinner: a, client: b}\n", "RUN", runAsRdmarun)),
+	}
+	for _, module := range []string{"trap.wasm", "spin.wasm"} {
+		path := filepath.Join("..", "..", "host", "guest", "testdata", module)
+		if files[module], err = os.ReadFile(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(folder, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file, all := filepath.Join(folder, "trap.yaml"), make(map[string]*runningProcess)
+	for name, args := range map[string][]string{
+		"server": {"--role", "server", "--role", "spinner", "--meet", meet},
+		"client": {"--role", "client", "--meet", port, "--peer", "server=127.0.0.1", "--peer", "spinner=127.0.0.1"},
+		"lab":    {"--lab", filepath.Join(folder, "hosts.yaml")},
+	} {
+		all[name] = start(t, "", append([]string{"run", file, "--link", "udp", "-q"}, args...)...)
+	}
+	for name, p := range all {
+		status, text := p.end(t), p.stdout.String()
+		if status.ExitStatus() != int(exitFailed) {
+			t.Errorf("%s: exit code %d:\n%s%s", name, status.ExitStatus(), text, &p.stderr)
+		}
+		// The failures of each case follow its line, which names it.
+		for id, want := range map[string][]string{
+			"answer": {"had already ended: trapped", "\n", "in $0() i32", "wait_event: "},
+			"listen": {"had already ended: trapped", "\n", "in $0() i32", "wait_listen: "},
+			"runs":   {"wait_event: ", "spinner: its guest still runs, in a function without a name"},
+		} {
+			_, failures, _ := strings.Cut(text, "FAIL  "+file+"::"+id+"\n")
+			failures, _, _ = strings.Cut(failures, "\nFAIL  ")
+			for _, each := range want {
+				var found bool
+				if _, failures, found = strings.Cut(failures, each); !found {
+					t.Errorf("%s, %s: %q is missing, or at another place:\n%s%s", name, id, each, text, &p.stderr)
+					break
+				}
+			}
+		}
+	}
+}
+
 // TestKilledPeer: the death of a process is why the other fails, also where a step of its own has failed before it
-// found that.
+// found that.  The command that the other prints fails in the same way when its peer is killed again.
 func TestKilledPeer(t *testing.T) {
-	for _, killed := range []string{"client", "server"} {
+	for killed, survivor := range map[string]string{"client": "server", "server": "client"} {
 		t.Run(killed, func(t *testing.T) {
 			at := address.Free(t)
 			_, port, err := net.SplitHostPort(at)
 			if err != nil {
 				t.Fatal(err)
 			}
-			both := map[string]*runningProcess{
-				"server": start(
-					t, waitsForPeer, "run", "lab.yaml", "--link", "udp", "--role", "server", "--meet", at, "-q", "-o",
-					"jsonl=run.jsonl",
-				),
-				"client": start(
-					t, waitsForPeer, "run", "lab.yaml", "--link", "udp", "--role", "client", "--peer",
-					"server=127.0.0.1", "--meet", port, "-q", "-o", "jsonl=run.jsonl",
-				),
+			commands := map[string]string{
+				"server": "rdmarun run --link udp --role server --meet " + at + " lab.yaml",
+				"client": "rdmarun run --link udp --role client --peer server=127.0.0.1 --meet " + port + " lab.yaml",
 			}
-			both["server"].until(t, "run.jsonl", "under way")
-			if err := both[killed].Process.Kill(); err != nil {
-				t.Fatal(err)
+			first := killPeer(t, commands, killed, survivor)
+			if !strings.Contains(first.What, "the process of "+killed) || first.Rerun == "" {
+				t.Fatalf("%+v", first)
 			}
-			delete(both, killed)
-			for other, p := range both {
-				if status := p.end(t); status.ExitStatus() != int(exitEnvironment) {
-					t.Errorf("%s: %v", other, status)
-				}
-				if text := p.stdout.String(); !strings.Contains(text, "the process of "+killed) {
-					t.Errorf("%s: no word of it:\n%s", other, text)
-				}
+			commands[survivor] = first.Rerun
+			again := killPeer(t, commands, killed, survivor)
+			if again.What != first.What || again.Line != first.Line || again.Kind != first.Kind ||
+				again.Rerun != first.Rerun {
+				t.Errorf("%s\n%+v\n%+v", first.Rerun, first, again)
 			}
 		})
 	}
+}
+
+// killPeer runs the commands of two processes that wait for each other, and kills one.  It gives the first failure of
+// the other, which is an error of the environment.
+func killPeer(t *testing.T, commands map[string]string, killed, survivor string) (failure record.Failure) {
+	t.Helper()
+	both := make(map[string]*runningProcess)
+	for _, role := range []string{"server", "client"} {
+		words := append(strings.Fields(commands[role])[1:], "-q", "-o", "jsonl=run.jsonl")
+		both[role] = start(t, strings.Replace(waitsForPeer, "SURVIVOR", survivor, 1), words...)
+	}
+	both[survivor].until(t, "run.jsonl", "under way")
+	if err := both[killed].Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	p := both[survivor]
+	if status := p.end(t); status.ExitStatus() != int(exitEnvironment) {
+		t.Errorf("%s: %v\n%s", survivor, status, &p.stderr)
+	}
+	_, err := jsonl.Read(strings.NewReader(p.read(t, "run.jsonl")), "run.jsonl", func(each *record.Record) error {
+		if each.Kind == record.CaseEnd && len(each.Result.Failures) > 0 {
+			failure = each.Result.Failures[0]
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := p.stdout.String(); !strings.Contains(text, failure.What) || !strings.Contains(text, failure.Rerun) {
+		t.Errorf("the terminal says another thing than %+v:\n%s", failure, text)
+	}
+	return failure
 }

@@ -45,7 +45,7 @@ var exitCodes = []struct {
 	{
 		exitFailed,
 		"a case failed: an expectation did not match, a guest failed, or something was left behind; conformance: " +
-			"the runs differ",
+			"the runs differ; check: the program has mistakes",
 	},
 	{
 		exitNotCompiled,
@@ -102,8 +102,8 @@ func usageError(format string, args ...any) error {
 	return withExit(exitUsage, fmt.Errorf(format, args...))
 }
 
-// reportedError is an outcome that the command has already shown in its own form (a summary, a list of positions), so
-// that only its exit code is left.
+// reportedError is an outcome that the command has already shown in its own form (a summary, a list of positions).
+// Only its exit code is left to report.
 type reportedError struct{ code exitCode }
 
 func (e reportedError) Error() string { return fmt.Sprintf("exit code %d", e.code) }
@@ -204,8 +204,8 @@ func joined(err error) []error {
 	return list
 }
 
-// recoverPanic turns a panic of a command into exit code 70 and a report in a file, so that a user
-// has something to send and a script can distinguish a bug from a failed test.  Deferred, hence the pointer.
+// recoverPanic turns a panic of a command into exit code 70 and a report in a file. So a user has something to send,
+// and a script can distinguish a bug from a failed test. Deferred, hence the pointer.
 func (a *app) recoverPanic(code *exitCode) {
 	value := recover()
 	if value == nil {

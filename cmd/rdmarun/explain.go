@@ -20,16 +20,16 @@ import (
 	"rdmarun/host/scenario/verb"
 )
 
-const explainLong = `Explain a word or a number that a report, a log or a program has shown: the status of a
-work completion, an event of the connection manager, a reject reason, an errno, a
-code of "rdmarun validate", or a word of the scenario language: a verb, its arguments and
-results, a key, an operator or a function.
+const explainLong = `Explain a word or a number that a report, a log or a program has
+shown. It may be the status of a work completion, a connection event, a reject reason,
+an errno, or an error code of rdmarun. It may also be a word of the scenario language: a
+verb, its arguments and results, a key, an operator or a function.
 
-What it means is shown, what usually causes it, how long it takes, for a verb its arguments
-and results, and for words of the language a scenario that can be run.  A number may mean
-several things; all are shown.  Negative numbers go behind "--".  "private data" and
-private_data are the same.  A topic lists what it has; without an argument the topics are
-listed.`
+The output is the meaning, the usual causes, and how long it takes. For a verb it has
+the arguments and results, and for a word of the language a scenario that you can run. A
+number may have several meanings; all are shown. Put "--" before negative numbers.
+"private data" and private_data are the same. A topic lists its words. Without an
+argument, explain lists the topics.`
 
 const explainExample = `  rdmarun explain RNR_RETRY_EXC_ERR
   rdmarun explain 12
@@ -144,6 +144,7 @@ func explainWords(w io.Writer, args []string) error {
 func explainWord(w io.Writer, word string) (found bool, err error) {
 	for _, s := range subjects() {
 		if s.name == word {
+			fmt.Fprintf(w, "topic %s (%s):\n", s.name, s.title) // the word may have entries of its own, too
 			table := newTable(w)
 			for _, row := range s.rows() {
 				fmt.Fprintf(table, "%s\t%s\n", row[0], row[1])
@@ -181,8 +182,14 @@ func explainWord(w io.Writer, word string) (found bool, err error) {
 	return false, nil
 }
 
-// unknownWord is the error for a word that no table has, with a suggestion of what was meant or where to look; parts
-// are those of its words that are known.
+// known reports whether some table has a word.
+func known(word string) bool {
+	found, err := explainWord(io.Discard, word)
+	return found && err == nil
+}
+
+// unknownWord is the error for a word that no table has. It suggests what was meant or where to look. parts are those
+// of its words that are known.
 func unknownWord(word string, parts []string) error {
 	hint := diag.CloseTo(asWord.Replace(word), explainable())
 	more := func(format string, arguments ...any) {
@@ -196,6 +203,10 @@ func unknownWord(word string, parts []string) error {
 	}
 	switch {
 	case hint != "":
+	case known("ibv_" + word):
+		hint = fmt.Sprintf("did you mean %q?", "ibv_"+word)
+	case known("rdma_" + word):
+		hint = fmt.Sprintf("did you mean %q?", "rdma_"+word)
 	case strings.HasPrefix(word, "ibv_"), strings.HasPrefix(word, "rdma_"):
 		hint = fmt.Sprintf(
 			"no verb of the scenario language calls a function of that name; \"rdmarun explain verb\" lists the "+
@@ -210,8 +221,8 @@ func unknownWord(word string, parts []string) error {
 	return withHint(usageError("nothing is known of %q", word), hint)
 }
 
-// mostMentions is how many words a hint lists because their meaning mentions a word.
-const mostMentions = 5
+// maxMentions is how many words a hint lists because their meaning mentions a word.
+const maxMentions = 5
 
 // mentioning lists the words with a meaning that mentions a word.
 func mentioning(word string) []string {
@@ -228,7 +239,7 @@ func mentioning(word string) []string {
 			if stands.MatchString(row[1]) && !slices.Contains(words, row[0]) {
 				words = append(words, row[0])
 			}
-			if len(words) == mostMentions {
+			if len(words) == maxMentions {
 				return words
 			}
 		}
@@ -306,11 +317,11 @@ func filesShown(texts map[string]string) string {
 	var shown strings.Builder
 	for _, name := range shownFiles(texts) {
 		if len(texts) > 1 || name != example.Checked {
-			fmt.Fprintf(&shown, "-- %s --\n", besideName(name))
+			fmt.Fprintf(&shown, "-- %s --\n", fileName(name))
 		}
 		for line := range strings.Lines(printable.Text(texts[name])) {
-			if length := len(line); length > longestLine {
-				line = fmt.Sprintf("%s... (%d characters)\n", line[:longestLine/2], length)
+			if length := len(line); length > maxLine {
+				line = fmt.Sprintf("%s... (%d characters)\n", line[:maxLine/2], length)
 			}
 			shown.WriteString(line)
 		}
@@ -318,8 +329,8 @@ func filesShown(texts map[string]string) string {
 	return shown.String()
 }
 
-// longestLine is how many characters of a line of an example are shown; the rest only repeats.
-const longestLine = 200
+// maxLine is how many characters of a line of an example are shown; the rest only repeats.
+const maxLine = 200
 
 func verbRows() [][2]string {
 	var rows [][2]string
@@ -408,14 +419,14 @@ func libraryOf(function string) string {
 	return "librdmacm"
 }
 
-// longestWordList is how many words an explanation lists; those of longer lists are topics of their own.
-const longestWordList = 16
+// maxWordList is how many words an explanation lists; those of longer lists are topics of their own.
+const maxWordList = 16
 
 // argumentRow is a line of a table of arguments.
 type argumentRow struct{ name, notes, doc string }
 
-// argumentRows are the arguments as a step writes them: the fields of a mapping behind it, and the forms of data that
-// stands among the arguments instead of it.
+// argumentRows are the arguments as a step writes them. They are the fields of a mapping behind it, and the forms of
+// data that the step has instead of it.
 func argumentRows(v *verb.Verb) []argumentRow {
 	var rows []argumentRow
 	for _, argument := range v.Arguments {
@@ -436,7 +447,7 @@ func argumentRows(v *verb.Verb) []argumentRow {
 // argumentNotes are type, words, bounds and default in a few words.
 func argumentNotes(argument verb.Argument) string {
 	notes := argument.Type.String()
-	if len(argument.Words) > 0 && len(argument.Words) <= longestWordList {
+	if len(argument.Words) > 0 && len(argument.Words) <= maxWordList {
 		notes = strings.Join(argument.Words, ", ")
 		if argument.Type == verb.Words {
 			notes = "a list of " + notes

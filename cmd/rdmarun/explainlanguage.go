@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"path"
@@ -10,6 +11,7 @@ import (
 
 	"rdmarun/host/scenario/ast"
 	"rdmarun/host/scenario/compile"
+	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/example"
 	"rdmarun/host/scenario/expression"
 	"rdmarun/host/scenario/quantity"
@@ -143,8 +145,8 @@ func exampleOf(word string) *example.Example {
 // betweenItems is where an item of a list begins, and so a step.
 var betweenItems = regexp.MustCompile(`\n *- `)
 
-// shortestWith is the shortest example with a step that gives an argument or expects a result, or else one of the verb
-// that has it; nil for any other word.
+// shortestWith is the shortest example with a step that gives an argument or expects a result. Without one, it is an
+// example of the verb that has it; nil for any other word.
 func shortestWith(word string) *example.Example {
 	var verbs []string
 	for _, each := range append(argumentProperties(), resultProperties()...) {
@@ -172,6 +174,23 @@ func shortestWith(word string) *example.Example {
 	return shortest
 }
 
+// exampleWords are the words that have an example.
+func exampleWords() []string {
+	var words []string
+	for _, v := range verb.NewTable().Verbs() {
+		words = append(words, v.Name)
+	}
+	for _, each := range append(argumentProperties(), resultProperties()...) {
+		words = append(words, each.name)
+	}
+	for _, table := range languageTables() {
+		for _, key := range table.words {
+			words = append(words, key.Name)
+		}
+	}
+	return words
+}
+
 // showExample writes an example as it can be run; alone it is the file and nothing else.
 func showExample(w io.Writer, word string, alone bool) error {
 	found := exampleOf(word)
@@ -179,7 +198,9 @@ func showExample(w io.Writer, word string, alone bool) error {
 	case found == nil && alone:
 		return withHint(
 			usageError("there is no example of %q", word),
-			"\"rdmarun explain verb\" lists the verbs, which all have one",
+			cmp.Or(
+				diag.DidYouMean(word, exampleWords()), "\"rdmarun explain verb\" lists the verbs, which all have one",
+			),
 		)
 	case found == nil:
 		return nil
@@ -192,9 +213,9 @@ func showExample(w io.Writer, word string, alone bool) error {
 	); err != nil {
 		return err
 	}
-	for _, name := range shownFiles(found.Beside) {
+	for _, name := range shownFiles(found.Files) {
 		if _, err := fmt.Fprintf(
-			w, "\nbeside it %s:\n\n%s", besideName(name), indented(found.Beside[name]),
+			w, "\nfile %s:\n\n%s", fileName(name), indented(found.Files[name]),
 		); err != nil {
 			return err
 		}
@@ -207,8 +228,8 @@ func shownFiles(texts map[string]string) []string {
 	return slices.DeleteFunc(sortedNames(texts), func(name string) bool { return path.Ext(name) == ".wasm" })
 }
 
-// besideName is the name of a file in the folder of a scenario; the source of a guest has to be assembled.
-func besideName(name string) string {
+// fileName is the name of a file in the folder of a scenario; the source of a guest has to be assembled.
+func fileName(name string) string {
 	if base, isSource := strings.CutSuffix(name, ".wat"); isSource {
 		return fmt.Sprintf("%s.wasm, assembled (wat2wasm) from %s", base, name)
 	}
@@ -232,22 +253,30 @@ type property struct {
 	// inside is the argument that it is a key of, "" for an argument of the verb itself.
 	inside     string
 	notes, doc string
+	// also are the mappings of other verbs that have the arguments of the verb.
+	also []string
 	// words are the values that it can have, where those have names; keys are what it has as a mapping.
 	words, keys []string
 }
 
 // owner is what has the property.
 func (p property) owner() string {
-	verbs := strings.Join(p.verbs, ", ")
+	verbs := strings.Join(append(slices.Clone(p.verbs), p.also...), ", ")
 	if p.inside == "" {
 		return verbs
 	}
 	return p.inside + " in " + verbs
 }
 
-// gather joins properties that differ only in their verbs.
+// gather joins properties that differ only in their verbs.  A mapping with the name of a verb has that verb's
+// arguments.
 func gather(list []property, next property) []property {
 	for i, known := range list {
+		if known.name == next.name && known.inside == "" && known.doc == next.doc &&
+			slices.Contains(known.verbs, next.inside) {
+			list[i].also = append(known.also, next.owner())
+			return list
+		}
 		if known.name == next.name && known.inside == next.inside && known.notes == next.notes &&
 			known.doc == next.doc {
 			list[i].verbs = append(known.verbs, next.verbs...)
@@ -266,12 +295,16 @@ func argumentProperties() []property {
 				continue // its keys are a topic of their own
 			}
 			list = gather(list, property{
-				argument.Name, []string{v.Name}, "", argumentNotes(argument), argument.Doc, argument.Words,
-				keysOf(argument),
+				name: argument.Name, verbs: []string{v.Name}, notes: argumentNotes(argument), doc: argument.Doc,
+				words: argument.Words, keys: keysOf(argument),
 			})
 			for _, field := range fieldsOf(argument) {
+				if v.Name == "mesh" && field.Name == "stages" {
+					continue // mesh refuses it
+				}
 				list = gather(list, property{
-					field.Name, []string{v.Name}, argument.Name, argumentNotes(field), field.Doc, field.Words, nil,
+					name: field.Name, verbs: []string{v.Name}, inside: argument.Name, notes: argumentNotes(field),
+					doc: field.Doc, words: field.Words,
 				})
 			}
 		}
@@ -289,7 +322,9 @@ func resultProperties() []property {
 	var list []property
 	for _, v := range verb.NewTable().Verbs() {
 		for _, result := range v.Results {
-			list = gather(list, property{result.Name, []string{v.Name}, "", resultNotes(result), result.Doc, nil, nil})
+			list = gather(list, property{
+				name: result.Name, verbs: []string{v.Name}, notes: resultNotes(result), doc: result.Doc,
+			})
 		}
 	}
 	return list

@@ -21,10 +21,11 @@ import (
 var withoutExample = map[string]string{
 	"place":  "it wants several hosts",
 	"spread": "it wants several hosts",
+	"user":   "it wants root",
 }
 
-// TestEachWordHasAnExample wants, of each word of each table, a scenario that uses it in that sense, and that the one
-// which `explain` shows uses it in one of its senses.
+// TestEachWordHasAnExample wants a scenario for each word of each table that uses it in that sense. The one which
+// `explain` shows must use it in one of its senses.
 func TestEachWordHasAnExample(t *testing.T) {
 	var used []*usage
 	for _, each := range example.All() {
@@ -72,13 +73,13 @@ func TestEachTagIsAsked(t *testing.T) {
 			text := withoutTags.ReplaceAllString(each.Text, "")
 			if word != each.Title && !known[word] &&
 				!regexp.MustCompile(`\b`+regexp.QuoteMeta(word)+`\b`).MatchString(text) {
-				t.Errorf("%s, %s: nobody asks for %q", each.File, each.Title, word)
+				t.Errorf("%s, %s: explain does not know %q", each.File, each.Title, word)
 			}
 		}
 	}
 }
 
-// TestUsage holds the reader of examples against what it must tell apart.
+// TestUsage checks what the reader of examples must distinguish.
 func TestUsage(t *testing.T) {
 	u := usageOf(`rdmarun: v1
 tags: [count]
@@ -173,11 +174,11 @@ func TestTimesConcernWords(t *testing.T) {
 	known := explainable()
 	for _, each := range explain.Times() {
 		if len(each.Of) == 0 {
-			t.Errorf("nobody is told of %s", each.What)
+			t.Errorf("no text mentions %s", each.What)
 		}
 		for _, word := range each.Of {
 			if !slices.Contains(known, word) {
-				t.Errorf("%s: nobody asks for %q", each.What, word)
+				t.Errorf("%s: explain does not know %q", each.What, word)
 			}
 		}
 	}
@@ -198,7 +199,7 @@ func TestSuggestions(t *testing.T) {
 	}
 }
 
-// usage is what an example uses: which words of which table, by where they stand.
+// usage is what an example uses: which words of which table, by their places.
 type usage struct {
 	words map[[2]string]bool // table and word
 	// The texts of expressions: those of steps, and the conditions of requires, when and thresholds.
@@ -206,7 +207,7 @@ type usage struct {
 	verbs             *verb.Table
 }
 
-// usageOf reads a scenario as the checker does, by where each word stands.
+// usageOf reads a scenario as the checker does, by the place of each word.
 func usageOf(text string) *usage {
 	u := &usage{words: make(map[[2]string]bool), verbs: verb.NewTable()}
 	root := syntax.Parse(diag.NewSource("example.yaml", []byte(text)), &diag.List{})
@@ -227,14 +228,14 @@ func (u *usage) mapping(node *syntax.Node, table string) {
 	}
 }
 
-// value reads what stands behind a key.
+// value reads the value of a key.
 func (u *usage) value(table, key string, value *syntax.Node) {
 	switch key {
 	case "params", "roles", "buffers", "fragments", "fixtures":
 		for _, pair := range value.Pairs {
 			u.mapping(pair.Value, key)
 		}
-	case "cases", "thresholds":
+	case "cases", "thresholds", "stages":
 		for _, item := range value.Items {
 			u.mapping(item, key)
 		}
@@ -247,7 +248,7 @@ func (u *usage) value(table, key string, value *syntax.Node) {
 		for _, pair := range value.Pairs {
 			u.mapping(pair.Value, "input")
 		}
-	case "guest":
+	case "guest", "program":
 		u.mapping(value, key) // of a role; that of a step is a word
 	case "setup", "teardown", "steps", "finally", "do", "parallel":
 		for _, item := range value.Items {
@@ -303,7 +304,7 @@ func (u *usage) step(node *syntax.Node) {
 	}
 }
 
-// data notes the forms of data and their integers, which stand anywhere among arguments.
+// data notes the forms of data and their integers, which may be anywhere among arguments.
 func (u *usage) data(node *syntax.Node) {
 	for _, pair := range node.Pairs {
 		u.add("data", pair.Key.Value)
@@ -373,7 +374,7 @@ func named(word string) *regexp.Regexp {
 	return regexp.MustCompile(`(^|[^\w.])` + form + `($|[^\w])`)
 }
 
-// symbols are the operators that stand in a text, each whole: no < is in a <=.
+// symbols are the operators in a text, each whole: no < is in a <=.
 var symbols = regexp.MustCompile(`\*\*|\.\.|\?\.|\?\?|&&|\|\||[=!<>]=|[-+*/%<>!|.?:]|\[`)
 
 var quotedText = regexp.MustCompile(`'[^']*'|"[^"]*"`)

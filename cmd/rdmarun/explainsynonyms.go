@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// synonym is what people look for under words that other tools have, and rdmarun has not.
+// synonym is what people look for under words that have no entry of their own.
 type synonym struct {
 	words   string // separated by spaces
 	meaning string
@@ -14,7 +14,7 @@ type synonym struct {
 	read    string   // a page of docs, or ""
 }
 
-const synonymTitle = "word of other tools, and what does that here"
+const synonymTitle = "word without an entry of its own, and what does that here"
 
 func synonyms() []synonym {
 	return []synonym{
@@ -26,9 +26,31 @@ func synonyms() []synonym {
 		},
 		{
 			"stress load",
-			"measure with a depth and several queue pairs saturates a link; repeat: {for: 1m, rate: 1000/s} begins " +
-				"so many rounds a second; parallel runs steps at the same time",
+			"measure with a depth and several queue pairs saturates a link. repeat: {for: 1m, rate: 1000/s} begins " +
+				"a number of rounds a second. parallel runs steps at the same time",
 			[]string{"measure", "repeat", "parallel"}, "docs/how-to/perftest.md",
+		},
+		{
+			"ramp ramp-up rampup",
+			"repeat: {stages: [{for: 10s, rate: 10/s}, {for: 30s, to: 1000/s}]} begins its rounds at a growing " +
+				"rate, such as one connection each. measure: {stages: [{for: 10s, depth: 1}, {for: 30s, depth: 64}]} " +
+				"raises the load step by step; of connections each stage has in_flight",
+			[]string{"repeat", "stages", "measure"}, "docs/reference/language.md",
+		},
+		{
+			"collect gather aggregate",
+			"the results of a counted role are a list in expressions: map(client, .m.bytes) has a number of each " +
+				"instance, for min, max, sum and count. assert: min(map(client, .m.bytes)) >= 0.9 * max(map(client, " +
+				".m.bytes)) asks that all have nearly the same. A threshold on fairness or spread compares what the " +
+				"instances have measured",
+			[]string{"map", "sum", "count", "thresholds"}, "docs/reference/language.md",
+		},
+		{
+			"fairness jain unfair",
+			"fairness is a field of the metrics that thresholds limit: {metric: bandwidth, pass: [fairness > 0.95]} " +
+				"compares all that was measured of one size. It is Jain's index, 1 where all have the same and 1/n " +
+				"where one of n has everything. The field spread is the greatest divided by the least",
+			[]string{"thresholds", "bandwidth", "loop"}, "docs/reference/language.md",
 		},
 		{
 			"throughput bw goodput", "the metric bandwidth of measure {kind: bandwidth}, and of rdmarun perf write_bw",

@@ -1,12 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -90,13 +91,21 @@ var badValue = regexp.MustCompile(`^invalid argument "(.*)" for "(.*)" flag: (?:
 // plainly is the error of a flag's value, without the words of Go's library.
 func plainly(err error) error {
 	match := badValue.FindStringSubmatch(err.Error())
+	if invalid, is := err.(*pflag.InvalidValueError); match == nil && is { // of the command line, not of a variable
+		flag := invalid.GetFlag()
+		name := "--" + flag.Name
+		if flag.Shorthand != "" {
+			name = "-" + flag.Shorthand + ", " + name
+		}
+		return usageError("%s: %w", name, invalid.Unwrap())
+	}
 	if match == nil {
 		return err
 	}
 	value, flag, reason := match[1], match[2], match[3]
 	switch {
 	case strings.Contains(reason, "value out of range"):
-		return usageError("%s: %q is out of range", flag, value)
+		return usageError("%s: %q is out of range%s", flag, value, rangeOf(err))
 	case strings.HasPrefix(reason, "ParseInt"), strings.HasPrefix(reason, "ParseUint"):
 		return usageError("%s: %q is not a whole number", flag, value)
 	case strings.HasPrefix(reason, "ParseFloat"):
@@ -105,6 +114,27 @@ func plainly(err error) error {
 		return usageError("%s: %q is neither true nor false", flag, value)
 	}
 	return usageError("%s: %q is not a duration, such as 250ms or 2m", flag, value)
+}
+
+// rangeOf is the range of whole numbers that a flag takes, for the end of a message; "" of any other flag.
+func rangeOf(err error) string {
+	invalid := (*pflag.InvalidValueError)(nil)
+	if !errors.As(err, &invalid) {
+		return ""
+	}
+	kind := invalid.GetFlag().Value.Type()
+	digits, unsigned := strings.CutPrefix(kind, "uint")
+	if !unsigned {
+		digits = strings.TrimPrefix(kind, "int")
+	}
+	bits, bad := strconv.Atoi(cmp.Or(digits, strconv.Itoa(strconv.IntSize)))
+	switch {
+	case bad != nil:
+		return ""
+	case unsigned:
+		return fmt.Sprintf(": 0 to %d", uint64(math.MaxUint64)>>(64-bits))
+	}
+	return fmt.Sprintf(": %d to %d", int64(math.MinInt64)>>(64-bits), int64(math.MaxInt64)>>(64-bits))
 }
 
 // formatFlag is --format: one of a few words, the first being the default.
@@ -123,8 +153,8 @@ func (f *formatFlag) Type() string { return strings.Join(f.choices, "|") }
 
 // Set refuses a word that is not a choice, so that a command need not check.
 func (f *formatFlag) Set(value string) error {
-	if !slices.Contains(f.choices, value) {
-		return fmt.Errorf("must be one of %s", strings.Join(f.choices, ", "))
+	if err := oneOf(value, f.choices); err != nil {
+		return err
 	}
 	f.value = value
 	return nil
@@ -141,8 +171,8 @@ func (f *formatFlag) register(command *cobra.Command) {
 // byteSize is a flag of a number of bytes, as the language writes sizes: 65536, 64KiB, 1.5GiB, 1MB.
 type byteSize int64
 
-// mostBytes is the largest size of a flag; a device refuses less.
-const mostBytes = 1 << 40
+// maxBytes is the largest size of a flag; a device refuses less.
+const maxBytes = 1 << 40
 
 func (s *byteSize) String() string { return quantity.Size(int64(*s)) }
 
@@ -159,8 +189,8 @@ func (s *byteSize) Set(text string) error {
 		return fmt.Errorf("%w: %s", problem, problem.Hint)
 	case problem != nil:
 		return problem
-	case bytes <= 0 || bytes > mostBytes:
-		return fmt.Errorf("%s is out of range: a size is 1 to %s", text, quantity.Size(mostBytes))
+	case bytes <= 0 || bytes > maxBytes:
+		return fmt.Errorf("%s is out of range: a size is 1 to %s", text, quantity.Size(maxBytes))
 	}
 	*s = byteSize(bytes)
 	return nil

@@ -20,32 +20,34 @@ import (
 	"rdmarun/rdmacore"
 )
 
-const guestRunLong = `Run a WebAssembly guest: a WASI command (GOOS=wasip1, --target=wasm32-wasi) that
-imports the functions of docs/abi.md, or a script in JavaScript, which calls them by
-their names (guests/README.md).  What stands after "--" are its arguments, as are flags
-of tests: GOOS=wasip1 GOARCH=wasm go test -exec "rdmarun guest run".
+const guestRunLong = `Run a WebAssembly guest: a WASI command (GOOS=wasip1,
+--target=wasm32-wasi) that imports the functions of the ABI (docs/abi.md). Or run a
+script in JavaScript, which calls the same functions by their names (guests/README.md).
+Words after "--" are its arguments, and so are flags of Go tests: GOOS=wasip1
+GOARCH=wasm go test -exec "rdmarun guest run".
 
-The guest sees its arguments, the standard streams, the clock and random numbers;
-no files, no sockets, no environment.  What it leaves behind when it ends, however
-it ends, is freed, and its peers get DISCONNECTED.
+The guest sees its arguments, the standard streams, the clock and random numbers; no
+files, no sockets, no environment. At any end, all its objects are freed, and its peers
+get DISCONNECTED.
 
 --sandbox restricts the process, so that a guest that escapes from the engine can do
-little.  "default" drops system calls that rdmarun never makes (ptrace, mount, bpf and
-others, other families of sockets), new memory that is writable and executable, and
-privileges of set-user-ID programs, where the kernel can.  "strict" also drops the
-environment, starting programs, and all files but the guest, its trace, the
-configuration, a cache for this mode and the system's libraries and devices.  Networks
-stay open, and so do names, sizes and times of all files.  "strict" fails where the
-kernel has no landlock or seccomp ("rdmarun doctor" says).
+little. "default" drops system calls that rdmarun never makes (ptrace, mount, bpf, other
+families of sockets and more). It also drops new memory that is writable and executable,
+and privileges of set-user-ID programs, if the kernel can. "strict" also drops the
+environment, the right to start programs, and all other files. The guest, its trace, the
+configuration, a cache for this mode and the system's libraries and devices stay.
+Networks stay open, and so do names, sizes and times of all files. "strict" fails if the
+kernel has no landlock or seccomp ("rdmarun doctor" checks it).
 
 The first SIGINT or SIGTERM asks the guest to end: its wait fails with ECANCELED.
 
-Exit codes: the guest's own (255 for one below 0 or above 255); 124 when it exceeded
---time, 125 when it trapped, 126 when the file is no guest or needs what this host
-lacks; 2, with a message of rdmarun, when the file cannot be compiled.`
+The exit code is the guest's own (255 for one below 0 or above 255). It is 124 when the
+guest exceeded --time, and 125 when it trapped. It is 126 when the file is not a guest
+or needs what this host lacks. It is 2, with a message of rdmarun, when the file cannot
+be compiled.`
 
-// withTestFlags is a command line where the flags of a test binary (-test.v), which "go test -exec" puts behind the
-// module, are the guest's, as if "--" stood before them.  No flag of rdmarun begins so.
+// withTestFlags returns a command line with "--" before the flags of a test binary (-test.v). "go test -exec" puts
+// those behind the module, and they are the guest's. No flag of rdmarun begins so.
 func withTestFlags(args []string) []string {
 	at := slices.IndexFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "-test.") })
 	if len(args) < 2 || args[0] != "guest" || args[1] != "run" || at < 0 || slices.Contains(args[:at], "--") {
@@ -77,17 +79,19 @@ type guestFlags struct {
 	link          *formatFlag
 	fabric        string
 	seed          seedFlag
+	legal         legalFlag
 	deterministic bool
 }
 
 // options are those of the provider; seed is what the guest's own random numbers are drawn from, nil for the host's.
 func (f *guestFlags) options() (options []rdmacore.Option, seed *uint64, err error) {
-	if f.provider != softProvider {
+	if f.provider != rdmacore.Soft {
 		for _, each := range []struct {
 			given bool
 			name  string
 		}{
-			{f.link.value != rdmacore.LinkLocal, "link"}, {f.fabric != "", "fabric"}, {f.seed.value != nil, "seed"},
+			{f.link.value != rdmacore.LinkLocal, "link"}, {f.legal.Choices != 0, "legal"},
+			{f.fabric != "", "fabric"}, {f.seed.value != nil, "seed"},
 			{f.deterministic, "deterministic"},
 		} {
 			if each.given {
@@ -106,7 +110,7 @@ func (f *guestFlags) options() (options []rdmacore.Option, seed *uint64, err err
 	case f.deterministic && f.link.value == rdmacore.LinkUDP:
 		return nil, nil, usageError("--deterministic: the link udp has the wall clock, and no run repeats there")
 	}
-	options = append(options, rdmacore.WithLink(f.link.value))
+	options = append(options, rdmacore.WithLink(f.link.value), rdmacore.WithLegal(f.legal.Legal))
 	if f.fabric != "" {
 		options = append(options, rdmacore.WithFabric(f.fabric))
 	}
@@ -149,7 +153,7 @@ func newGuestRunCommand(a *app) *cobra.Command {
 		},
 		ValidArgsFunction: completeGuests,
 	}
-	registerProvider(command, &flags.provider, softProvider, providerUsage, autoProvider)
+	registerProvider(command, &flags.provider, rdmacore.Soft, providerUsage, autoProvider)
 	command.Flags().DurationVar(
 		&flags.limits.Time, "time", guest.DefaultTime, "limit of the time to compile and run (0: none)",
 	)
@@ -167,6 +171,7 @@ func newGuestRunCommand(a *app) *cobra.Command {
 	command.Flags().Var(&flags.output, "output", "how much it may write to its standard streams and its log")
 	command.Flags().BoolVarP(&flags.verbose, "verbose", "v", false, "say what was compiled and what was freed")
 	flags.link = registerLink(command, rdmacore.LinkLocal)
+	registerLegal(command, &flags.legal)
 	command.Flags().StringVar(
 		&flags.fabric, "fabric", "",
 		"on the link udp, connect to programs of this fabric too (rdmarun exec uses \"default\")",

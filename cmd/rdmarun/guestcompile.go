@@ -13,17 +13,17 @@ import (
 	"rdmarun/host/printable"
 )
 
-const guestCompileLong = `Compile guests into the cache, so that they start at once when they are run: before a
-test, or into an image.  What is in the cache already is left as it is.
+const guestCompileLong = `Compile guests into the cache, before a test or into an image,
+so that they start at once. Guests that are in the cache already are not compiled again.
 
-The cache is $RDMARUN_CACHE, else rdmarun in the user's cache folder, or --cache DIR.  It
-holds machine code of this version of rdmarun for this kind of processor.  Only the
-user who made it can use it: in an image, run this as the user who runs the guests.
-Runs with --sandbox strict use the folder "strict" in it: to fill that, name it by
---cache.
+The cache is $RDMARUN_CACHE, else rdmarun in the user's cache folder, or --cache DIR. It
+holds machine code of this version of rdmarun for this kind of processor. Only the user
+who created it can use it: in an image, run this as the user who runs the guests. Runs
+with --sandbox strict use the folder "strict" in it: to fill that, name it by --cache.
 
-Exits 126 when a file is no guest, 2 when it cannot be compiled within 2 GiB of memory
-and 10 minutes of processor time, 4 when the cache cannot keep it.`
+The exit code is 126 when a file is not a guest, and 4 when the cache cannot store it.
+It is 2 when a file cannot be compiled within 2GiB of memory and 10 minutes of
+processor time.`
 
 func newGuestCompileCommand(a *app) *cobra.Command {
 	var folder string

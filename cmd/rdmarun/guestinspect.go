@@ -16,13 +16,14 @@ import (
 	"rdmarun/hostfuncs"
 )
 
-const guestInspectLong = `Show what a guest imports and exports, which version of the ABI and which
-capabilities that takes, its memory, the features of WebAssembly that it uses, its
-custom sections and what made it, and whether this host can run it.  Nothing is run.
-Exits 126 when it cannot be run.
+const guestInspectLong = `Show what a guest imports and exports, and which version of
+the ABI and which capabilities it needs. Also its memory, its features of WebAssembly,
+its custom sections and its compiler, and whether this host can run it. Nothing is run.
+The exit code is 126 when the guest cannot be run.
 
 A guest is a module of WebAssembly 2.0 with atomic instructions, tail calls and extended
-constant expressions.  What is not valid is refused with its place in the file; so is more than
+constant expressions. An invalid module is rejected with the place in the file. So is
+one with more than
 
 `
 
@@ -139,7 +140,7 @@ func inspect(file string, facts guest.Facts, err error) inspection {
 
 func (i inspection) print(w io.Writer) {
 	fmt.Fprintf(
-		w, "%s: %s, %d KiB of memory at the start, %s at most\n", i.File, kibibytes(i.Size), i.Memory>>10,
+		w, "%s: %s, %dKiB of memory at the start, %s at most\n", i.File, kibibytes(i.Size), i.Memory>>10,
 		quantity.Size(i.MaxMemory),
 	)
 	if i.ABI != "" {
@@ -178,7 +179,7 @@ func (i inspection) print(w io.Writer) {
 }
 
 // kibibytes is the size of a file.
-func kibibytes(bytes int) string { return fmt.Sprintf("%.1f KiB", float64(bytes)/1024) }
+func kibibytes(bytes int) string { return fmt.Sprintf("%.1fKiB", float64(bytes)/1024) }
 
 // note describes an import.
 func (s symbol) note() string {

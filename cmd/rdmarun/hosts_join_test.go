@@ -107,7 +107,7 @@ func (s *standing) servesOf(t *testing.T, scenario, what string) (*overLab, []in
 	return run, processes
 }
 
-// TestJoinedLeases: a second run is told whose the first is, or waits for its end.
+// TestJoinedLeases: a second run reports the user of the first, or waits for its end.
 func TestJoinedLeases(t *testing.T) {
 	t.Parallel()
 	s := startStanding(t)
@@ -181,8 +181,8 @@ func TestJoinedBreaks(t *testing.T) {
 	}
 }
 
-// TestJoinedLoopBreaks: the end of a loop that one process runs as a whole is reported, and so is that of a
-// process which only waits for the loop: the others would not notice it before the loop has ended.
+// TestJoinedLoopBreaks: the end of a process that runs a loop as a whole is reported. So is that of a process which
+// only waits for the loop. Without that, the others would not notice it before the loop has ended.
 func TestJoinedLoopBreaks(t *testing.T) {
 	for name, test := range map[string]struct {
 		which int
@@ -221,7 +221,7 @@ func TestJoinedServerRestarts(t *testing.T) {
 	run.ends(t, exitOK)
 }
 
-// TestJoinedAgentStops: a run whose agent is stopped hears it, and the agent leaves nothing.
+// TestJoinedAgentStops: a run reports that its agent was stopped, and the agent leaves nothing.
 func TestJoinedAgentStops(t *testing.T) {
 	t.Parallel()
 	s := startStanding(t)
@@ -236,8 +236,8 @@ func TestJoinedAgentStops(t *testing.T) {
 	awaitEnds(t, processes)
 }
 
-// TestJoinedAgentKilled: of an agent that is killed the run is told, nothing is left, and another of its name serves
-// the next.
+// TestJoinedAgentKilled: a run reports that its agent was killed. Nothing is left, and another agent of its name serves
+// the next run.
 func TestJoinedAgentKilled(t *testing.T) {
 	t.Parallel()
 	s := startStanding(t)

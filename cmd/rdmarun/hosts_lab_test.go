@@ -19,7 +19,7 @@ import (
 	"rdmarun/internal/address"
 )
 
-// labOf writes a lab file whose hosts are two network namespaces, and returns its path.
+// labOf writes a lab file with two network namespaces as hosts, and returns its path.
 func labOf(t *testing.T, h hosts) string {
 	t.Helper()
 	quoted := func(words []string) string { return "[" + strings.Join(words, ", ") + "]" }
@@ -230,8 +230,8 @@ func TestLabBreaks(t *testing.T) {
 	})
 }
 
-// TestLabIsCut: the wire between two hosts that measure.  Their launchers do not go over it, so it is the transport
-// that gives up, at its own time, and the case fails with its words.
+// TestLabIsCut: the wire between two hosts that measure. Their launchers do not use it. So the transport gives up, at
+// its own time, and the case fails with its error.
 func TestLabIsCut(t *testing.T) {
 	t.Parallel()
 	h := startHosts(t)

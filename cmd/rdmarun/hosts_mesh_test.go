@@ -47,7 +47,7 @@ steps:
 			}
 			said := run.ends(t, exitFailed)
 			if !strings.Contains(said, "the process of c ") {
-				t.Errorf("nobody names the host c:\n%s", said)
+				t.Errorf("the host c is not named:\n%s", said)
 			}
 			mesh := meshOf(t, records)
 			if len(mesh.Pairs) != 6 || mesh.Lost != 3 {

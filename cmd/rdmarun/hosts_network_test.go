@@ -19,7 +19,7 @@ func do(t *testing.T, host int, commands string) {
 }
 
 // fail waits for the end of a program, which must be a bad one, of its own will, and for that reason.
-func (p *program) fail(t *testing.T, reason string) {
+func (p *startedProgram) fail(t *testing.T, reason string) {
 	t.Helper()
 	err := p.Wait()
 	if out := p.output.String(); p.ProcessState.ExitCode() <= 0 || !strings.Contains(out, reason) {
@@ -29,7 +29,7 @@ func (p *program) fail(t *testing.T, reason string) {
 
 // startRpings starts a server on the near host and a client on the far one; without times they go on until something
 // happens.
-func startRpings(t *testing.T, h hosts, flags ...string) (server, client *program) {
+func startRpings(t *testing.T, h hosts, flags ...string) (server, client *startedProgram) {
 	t.Helper()
 	const port = 7600
 	var fabrics fabrics
@@ -59,16 +59,16 @@ func TestInterfaceVanishes(t *testing.T) {
 	client.fail(t, "cma detected device removal")
 }
 
-// TestCableIsCut: a program with a request gets its failure when its retries are used up, frees all it has and
-// ends; a program that only waits sends nothing.
+// TestCableIsCut: a program with a request gets its failure when its retries are used up. It frees all it has and
+// ends. A program that only waits sends nothing.
 func TestCableIsCut(t *testing.T) {
 	t.Parallel()
 	h := startHosts(t)
 	server, client := startRpings(t, h, "-S", "100")
 	client.print(t, pinged, 1)
 	do(t, h.near, "ip link set near down")
-	ended := make(chan *program, 2)
-	for _, p := range []*program{server, client} {
+	ended := make(chan *startedProgram, 2)
+	for _, p := range []*startedProgram{server, client} {
 		go func() {
 			p.Wait()
 			ended <- p
@@ -78,7 +78,7 @@ func TestCableIsCut(t *testing.T) {
 	if first.ProcessState.ExitCode() <= 0 || !strings.Contains(first.output.String(), retriesExceeded) {
 		t.Errorf("%v: it did not end for its retries", first.words)
 	}
-	for _, p := range []*program{server, client} {
+	for _, p := range []*startedProgram{server, client} {
 		p.Process.Kill()
 	}
 	<-ended
@@ -132,9 +132,9 @@ func TestRouteHasItsMTU(t *testing.T) {
 	server.succeed(t)
 }
 
-// TestNoWay: results of librdmacm's calls when there is no route to a host, when no host has its address, and when its
-// answers would come to another process, which has the one port for that: rdma_resolve_addr fails as the kernel's does
-// (rdma_resolve_ip of Linux, and bind(2)).
+// TestNoWay: results of librdmacm's calls when there is no route to a host, and when no host has its address. Also
+// when its answers would come to another process, which has the one port for that. rdma_resolve_addr fails as the
+// kernel's does (rdma_resolve_ip of Linux, and bind(2)).
 func TestNoWay(t *testing.T) {
 	t.Parallel()
 	var fabrics fabrics

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestPerfOverHosts measures between two hosts by two commands, as with perftest: the near one has two addresses, and
+// TestPerfOverHosts measures between two hosts by two commands, as with perftest. The near one has two addresses, and
 // the measurement is on the one that the client names.
 func TestPerfOverHosts(t *testing.T) {
 	t.Parallel()
@@ -18,12 +18,12 @@ func TestPerfOverHosts(t *testing.T) {
 		words := []string{
 			"perf", "write_bw", "ib_send_lat", "-s", "4KiB", "-n", "200", "-p", strconv.Itoa(meetPort + 1), "-v", "-v",
 		}
-		server := startRdmarunBy(t, on(h.near), append(words, "--server")...)
+		server := startRdmarunBy(t, on(h.near), words...)
 		server.await(t, "waits at :")
 		client := startRdmarunBy(t, on(h.far), append(words, address)...)
 		for name, end := range map[string]*overLab{"server": server, "client": client} {
 			said := end.ends(t, exitOK)
-			for _, wanted := range []string{`write_bw +4 KiB +200 `, `send_lat +4 KiB +200 `, name + ` +on soft0, `} {
+			for _, wanted := range []string{`write_bw +4KiB +200 `, `send_lat +4KiB +200 `, name + ` +on soft0, `} {
 				if !regexp.MustCompile(wanted).MatchString(said) {
 					t.Errorf("the %s of %s does not show %q:\n%s", name, address, wanted, said)
 				}

@@ -52,15 +52,15 @@ func traceStop(t *testing.T, pid int) func() {
 	}
 }
 
-// TestStoppedProcessesGetNothing: of three servers that share the port two are stopped, whichever, and the third serves
-// new clients and one that it has; who goes on serves again.
+// TestStoppedProcessesGetNothing: any two of three servers that share the port are stopped. The third serves new
+// clients and one that it has. A server that continues serves again.
 func TestStoppedProcessesGetNothing(t *testing.T) {
 	const first, servers = 7600, 3
 	const line = "ping data: rdma-ping-"
 	var fabrics fabrics
 	h := startHosts(t)
 	fabric := fabrics.name()
-	var near []*program
+	var near []*startedProgram
 	t.Cleanup(func() {
 		for index, server := range near {
 			if t.Failed() {
@@ -80,7 +80,7 @@ func TestStoppedProcessesGetNothing(t *testing.T) {
 	for index := range servers {
 		awaitHostPort(t, h.near, first+index)
 	}
-	client := func(index int, form string) *program {
+	client := func(index int, form string) *startedProgram {
 		words := fmt.Sprintf(form, fmt.Sprintf("rping -c -a %s -p %d -S 1000 -V", nearHost, first+index))
 		return startProgramBy(t, on(h.far), fabric, strings.Fields(words)...)
 	}

@@ -34,8 +34,8 @@ func startHosts(t *testing.T) hosts {
 // on is what runs a program on one of the hosts.
 func on(host int) []string { return netns.On(host) }
 
-// TestDoctorWithoutLoopback: in a network namespace that has an address, and whose loopback interface is down, the
-// kernel takes the program that chooses sockets as it does elsewhere.
+// TestDoctorWithoutLoopback: the network namespace has an address, and its loopback interface is down. The kernel
+// accepts the program that chooses sockets as it does elsewhere.
 func TestDoctorWithoutLoopback(t *testing.T) {
 	h := startHosts(t)
 	own := append(on(h.near), "unshare", "-n", "sh", "-ec",
@@ -52,8 +52,8 @@ func awaitHostPort(t *testing.T, host, port int) {
 	awaitLine(t, fmt.Sprintf("/proc/%d/net/unix", host), "@rdmarun//", fmt.Sprintf("/106/%d/", port), " 00010000 ")
 }
 
-// TestProcessesShareThePort: clients of another host find each its server, though all have one UDP port; servers that
-// are killed do not end the connections of others, and others come after them.
+// TestProcessesShareThePort: clients of another host each find their server, though all have one UDP port. Servers
+// that are killed do not end the connections of others, and others can start after them.
 func TestProcessesShareThePort(t *testing.T) {
 	const first, servers, killed = 7600, 6, 3
 	var fabrics fabrics
@@ -69,7 +69,7 @@ func TestProcessesShareThePort(t *testing.T) {
 		}
 		return 300
 	}
-	var near, far []*program
+	var near, far []*startedProgram
 	for index := range servers {
 		near = append(near, startProgramBy(t, on(h.near), fabric, words("-s", index, times(index))...))
 	}
@@ -99,7 +99,7 @@ func TestProcessesShareThePort(t *testing.T) {
 func TestFabricsShareThePort(t *testing.T) {
 	var fabrics fabrics
 	h := startHosts(t)
-	var servers []*program
+	var servers []*startedProgram
 	for index := range 2 {
 		servers = append(
 			servers,
@@ -118,8 +118,8 @@ func TestFabricsShareThePort(t *testing.T) {
 	}
 }
 
-// TestDamagedPacketsAreSaid: who runs a program, or a scenario, is told what comes that is no packet and from where;
-// and with --quiet not.
+// TestDamagedPacketsAreSaid: a run of a program or of a scenario reports data that is not a packet, with its source.
+// With --quiet it does not.
 func TestDamagedPacketsAreSaid(t *testing.T) {
 	const port = 7600
 	var fabrics fabrics

@@ -49,7 +49,7 @@ sys.stdin.read()
 	}
 }
 
-// TestOtherUserHasThePort: who listens is told that other hosts do not come, and why; this host's programs do.
+// TestOtherUserHasThePort: a listener reports that other hosts cannot connect, and why. Programs of this host can.
 func TestOtherUserHasThePort(t *testing.T) {
 	var fabrics fabrics
 	h := startHosts(t)
@@ -67,7 +67,7 @@ func TestOtherUserHasThePort(t *testing.T) {
 	}
 }
 
-// TestOtherUserHasAllBlocks: who cannot have a queue pair's port is told who has them.
+// TestOtherUserHasAllBlocks: the error for a queue pair without a port names the users that have the ports.
 func TestOtherUserHasAllBlocks(t *testing.T) {
 	var fabrics fabrics
 	h := startHosts(t)

@@ -10,7 +10,6 @@ import (
 	"net"
 	"os"
 	"os/user"
-	"slices"
 	"strings"
 	"time"
 
@@ -39,7 +38,7 @@ func (f *natsFlags) register(command *cobra.Command, name, usage string) {
 		completeFlag(command, "nats-user", cobra.NoFileCompletions)
 	}
 	set.StringVar(&f.creds, "creds", "", "authenticate to the NATS server with the credentials in this file")
-	set.StringVar(&f.nkey, "nkey", "", "authenticate to the NATS server with the key whose seed is in this file")
+	set.StringVar(&f.nkey, "nkey", "", "authenticate to the NATS server with the key of the seed in this file")
 	set.StringVar(&f.tlsCA, "tlsca", "", "the NATS server's certificate is signed by one in this file")
 	set.StringVar(&f.tlsCert, "tlscert", "", "authenticate to the NATS server with the certificate in this file")
 	set.StringVar(&f.tlsKey, "tlskey", "", "the key of --tlscert")
@@ -75,7 +74,7 @@ func (f *natsFlags) connect(flag, url, name string) (*tunnel.Conn, error) {
 	case errors.Is(err, tunnel.ErrNoServer), errors.As(err, &unreached):
 		return nil, withHint(
 			withExit(exitEnvironment, err),
-			"is nats-server running there, and does a firewall let its port pass? It listens on 4222 unless told "+
+			"is nats-server running there, and does a firewall let its port pass? It listens on 4222 unless set "+
 				"otherwise",
 		)
 	case errors.As(err, &untrusted):
@@ -227,14 +226,10 @@ func (f *joinFlags) serve(ctx context.Context, a *app, allow []string, sandbox *
 
 // environment is that of the process that plays roles.  It does not connect to the server, and must not reveal the
 // credentials.
-func (f *joinFlags) environment(a *app) (words []string) {
-	for _, name := range slices.Sorted(maps.Keys(a.env)) {
-		own := []string{"join", "name", "label", "allow"}
-		if !slices.ContainsFunc(append(own, natsWords...), func(flag string) bool {
-			return environmentName(flag) == name
-		}) {
-			words = append(words, name+"="+a.env[name])
-		}
+func (f *joinFlags) environment(a *app) []string {
+	env := maps.Clone(a.env)
+	for _, flag := range append([]string{"join", "name", "label", "allow"}, natsWords...) {
+		delete(env, environmentName(flag))
 	}
-	return words
+	return environmentPairs(env)
 }

@@ -27,7 +27,6 @@ import (
 	"rdmarun/host/scenario"
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/meeting"
-	"rdmarun/host/scenario/testbed"
 	"rdmarun/rdmacore"
 )
 
@@ -148,7 +147,7 @@ type hosted struct {
 	trace    *lab.Trace   // nil: no calls
 }
 
-// names are the hosts whose agents have come.
+// names are the hosts with agents that have come.
 func (h *hosted) names() (names []string) {
 	for _, host := range h.control.Hosts() {
 		names = append(names, host.Name)
@@ -196,7 +195,7 @@ func (f *labFlags) read(ctx context.Context, a *app) (*lab.Lab, error) {
 func (f *labFlags) plan(
 	ctx context.Context, a *app, config *scenario.RunConfig, cases []scenario.Selected,
 ) (*hosted, error) {
-	if config.Link == rdmacore.LinkLocal && !f.isSet("link") {
+	if !f.isSet("link") {
 		config.Link = rdmacore.LinkUDP // what reaches another host
 	}
 	read, err := f.read(ctx, a)
@@ -280,7 +279,7 @@ func (f *labFlags) checkPlaced(a *app, cases []scenario.Selected) error {
 	return nil
 }
 
-// apart is why a case cannot run whose roles meet on two hosts, one of which has a link to no other; "" if it can.
+// apart is why a case cannot run: its roles are on two hosts, and one of them has no link to others. "" if it can.
 func (h *hosted) apart(config *scenario.RunConfig, each scenario.Selected, players map[string]string) string {
 	for _, meeting := range each.Case.Meetings {
 		if players[meeting.Roles[0]] == players[meeting.Roles[1]] {
@@ -288,11 +287,11 @@ func (h *hosted) apart(config *scenario.RunConfig, each scenario.Selected, playe
 		}
 		for _, role := range meeting.Roles {
 			host := h.lab.Host(players[role])
-			if host != nil && cmp.Or(host.Provider, config.ProviderName) == softProvider && host.Link != "" &&
+			if host != nil && cmp.Or(host.Provider, config.ProviderName) == rdmacore.Soft && host.Link != "" &&
 				host.Link != rdmacore.LinkUDP {
-				return fmt.Sprintf("in line %d %s and %s are on two hosts, and the lab file has %s on soft's link "+
-					"%s, which reaches no other: leave link out",
-					meeting.Span.Line, meeting.Roles[0], meeting.Roles[1], host.Name, host.Link)
+				return fmt.Sprintf("in line %d %s and %s are on two hosts, and soft's link %s of %s reaches no other "+
+					"host: remove link",
+					meeting.Span.Line, meeting.Roles[0], meeting.Roles[1], host.Link, host.Name)
 			}
 		}
 	}
@@ -321,7 +320,7 @@ func (f *labFlags) open(
 		if h.control != nil {
 			h.control.Close()
 		}
-		return nil, withExit(exitEnvironment, hinted(err))
+		return nil, withExit(exitEnvironment, withHostHint(err))
 	}
 	return f.begin(ctx, a, run, config, h)
 }
@@ -363,13 +362,13 @@ func (f *labFlags) begin(
 		return nil, errors.Join(err, closing())
 	}
 	if err := h.order(waiting, a, run, config); err != nil {
-		return nil, errors.Join(withExit(exitEnvironment, hinted(err)), closing())
+		return nil, errors.Join(withExit(exitEnvironment, withHostHint(err)), closing())
 	}
 	maps.Copy(clocks, h.control.Clocks(waiting))
 	meeting, stop := h.control.Watch(waiting)
 	err = config.Participant.Meet(meeting, h.cases)
 	if silent := stop(); silent != nil && err != nil {
-		return nil, errors.Join(withExit(exitEnvironment, hinted(silent)), closing())
+		return nil, errors.Join(withExit(exitEnvironment, withHostHint(silent)), closing())
 	} else if err != nil {
 		return nil, errors.Join(withExit(exitEnvironment, fmt.Errorf("%s: %w", f.named(), err)), closing())
 	}
@@ -379,8 +378,8 @@ func (f *labFlags) begin(
 // readyTime bounds how long hosts may take for all that is before the first case.
 const readyTime = 2 * time.Minute
 
-// hinted adds what is to be done about hosts that cannot take part: of many, the first.
-func hinted(err error) error {
+// withHostHint adds what is to be done about hosts that cannot take part: of many, the first.
+func withHostHint(err error) error {
 	var failed *control.HostError
 	if errors.As(err, &failed) && failed.Hint() != "" {
 		return withHint(err, failed.Hint())
@@ -396,8 +395,8 @@ func (a *app) launcher(program string) launch.Config {
 		Print: func(host, line string) { fmt.Fprintf(said, "rdmarun: host %s: %s\n", host, printable.Log(line)) },
 		Waits: func(come, hosts int, missing []string) {
 			more := ""
-			if n := len(missing) - mostNames; n > 0 {
-				missing, more = missing[:mostNames], fmt.Sprintf(" and %d more", n)
+			if n := len(missing) - maxNames; n > 0 {
+				missing, more = missing[:maxNames], fmt.Sprintf(" and %d more", n)
 			}
 			fmt.Fprintf(
 				said, "rdmarun: %d of %d hosts are ready, not yet %s%s\n", come, hosts, strings.Join(missing, ", "),
@@ -407,8 +406,8 @@ func (a *app) launcher(program string) launch.Config {
 	}
 }
 
-// mostNames is how many hosts are named in a line.
-const mostNames = 8
+// maxNames is how many hosts are named in a line.
+const maxNames = 8
 
 // order gives each host its part of the run.
 func (h *hosted) order(ctx context.Context, a *app, run *runFlags, config *scenario.RunConfig) error {
@@ -450,6 +449,7 @@ func (h *hosted) order(ctx context.Context, a *app, run *runFlags, config *scena
 		var chosen bool
 		own.Provider, chosen = provider(host)
 		own.FilesChoose, own.Link = order.FilesChoose && !chosen, config.Link
+		own.Legal = config.Legal
 		if host.Link != "" {
 			own.Link = host.Link
 		}
@@ -486,9 +486,9 @@ func (h *hosted) files() (archive []byte, order lab.Order, err error) {
 	if err != nil {
 		return nil, order, err
 	}
-	if packed.Len() > lab.MostPack {
+	if packed.Len() > lab.MaxPack {
 		return nil, order, fmt.Errorf(
-			"the scenarios with their guests have %d bytes, and agents take %d", packed.Len(), lab.MostPack,
+			"the scenarios with their guests have %d bytes, and agents take %d", packed.Len(), lab.MaxPack,
 		)
 	}
 	first, err := filepath.Abs(located[0])
@@ -502,7 +502,7 @@ func (h *hosted) files() (archive []byte, order lab.Order, err error) {
 
 // routes reports whether roles take an address that other hosts reach: those of soft have one of this host alone
 // otherwise.
-func routes(host lab.Host, provider string) bool { return !host.Local() && provider == testbed.Soft }
+func routes(host lab.Host, provider string) bool { return !host.Local() && provider == rdmacore.Soft }
 
 // places are where the roles of a host are on it: they share its devices in turns.
 func (h *hosted) places(host lab.Host) map[string]scenario.Place {

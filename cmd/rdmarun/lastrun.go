@@ -20,8 +20,8 @@ import (
 // not select keep what they had.
 type lastRun struct {
 	path string
-	// Cases has the status of each case by its id with the absolute path of its file, so that another
-	// way to write the path is the same case.
+	// Cases has the status of each case by its id with the absolute path of its file. So another way to write the
+	// path is the same case.
 	Cases map[string]record.Status `json:"cases"`
 }
 

@@ -11,15 +11,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"rdmarun/host/printable"
+	"rdmarun/host/record"
 	"rdmarun/host/scenario"
 	"rdmarun/host/scenario/testbed"
 	"rdmarun/rdmacore"
 )
 
-const listLong = `List the cases of scenarios (default: those below ./scenarios), one row each: the id
-that --id takes, the tags that --tags takes, what the case needs, and why a run with
-these parameters would skip it.  Use it to see what a selection means before a run:
-list and run take the same flags.`
+const listLong = `List the cases of scenarios (default: those below ./scenarios), one
+row each. A row has the id for --id, the tags for --tags, and the requirements of the
+case. It also shows why a run with these parameters would skip it. Use it to check a
+selection before a run: list and run have the same flags.`
 
 const listExample = `  rdmarun list
   rdmarun list -t 'smoke && !slow'
@@ -75,10 +76,10 @@ func newListCommand(a *app) *cobra.Command {
 	params.register(a, command)
 	selection.register(a, command)
 	registerProvider(
-		command, &providerName, softProvider, "provider to show skips for (soft, verbs, auto)", autoProvider,
+		command, &providerName, rdmacore.Soft, "provider to show skips for (soft, verbs, auto)", autoProvider,
 	)
 	command.Flags().BoolVar(
-		&allowEmpty, "allow-empty", false, "an empty selection is no failure (otherwise exit code 5)",
+		&allowEmpty, "allow-empty", false, "an empty selection is not a failure (otherwise exit code 5)",
 	)
 	format.register(command)
 	color.register(command)
@@ -97,7 +98,8 @@ func printCases(w io.Writer, summaries []caseSummary, format string) error {
 	for _, c := range summaries {
 		// The tabwriter holds everything back; its Flush reports what a write here would.
 		fmt.Fprintf(
-			table, "%s\t%s\t%s\t%s\n", c.ID, orDash(strings.Join(c.Tags, ",")), orDash(strings.Join(c.Requires, ",")),
+			table, "%s\t%s\t%s\t%s\n", record.CaseTitle(c.ID, c.File, c.Name),
+			orDash(strings.Join(c.Tags, ",")), orDash(strings.Join(c.Requires, ",")),
 			orDash(c.Skip),
 		)
 	}
@@ -119,14 +121,15 @@ type caseSummary struct {
 	Skip     string            `json:"skip,omitempty"`     // why a run would leave it out
 	XFail    bool              `json:"xfail,omitempty"`    // it is expected to fail, at least somewhere
 	Roles    []string          `json:"roles"`
-	Steps    int               `json:"steps"`
+	Steps    int               `json:"steps"`                // at least
+	More     bool              `json:"more_steps,omitempty"` // only a run knows how many there are
 	Timeout  string            `json:"timeout"`
 }
 
 // skipReasons are why a run on a provider would skip each of the cases.
 func skipReasons(cases []scenario.Selected, providerName string, chosen bool) (reasons []string, err error) {
 	config := scenario.RunConfig{ProviderName: providerName, FilesChoose: !chosen}
-	if providerName != softProvider {
+	if providerName != rdmacore.Soft {
 		if config.Provider, err = rdmacore.Open(providerName); err != nil {
 			return nil, err
 		}
@@ -137,19 +140,19 @@ func skipReasons(cases []scenario.Selected, providerName string, chosen bool) (r
 
 // describeCases describes cases; skips are why a run would skip each, nil without a look at any provider.
 func describeCases(cases []scenario.Selected, skips []string) []caseSummary {
-	summaries := make([]caseSummary, len(cases))
+	summaries, steps := make([]caseSummary, len(cases)), scenario.StepCounts(cases)
 	for i, each := range cases {
-		program := each.Scenario.Program
+		compiled := each.Scenario.Compiled
 		skip := ""
-		if len(program.Missing) > 0 {
-			skip = scenario.MissingReason(program.Missing)
+		if len(compiled.Missing) > 0 {
+			skip = scenario.MissingReason(compiled.Missing)
 		} else if skips != nil {
 			skip = skips[i]
 		}
 		summary := caseSummary{
-			ID: each.Case.ID, File: each.Scenario.Path, Name: each.Case.Name, Doc: strings.TrimSpace(program.Doc),
+			ID: each.Case.ID, File: each.Scenario.Path, Name: each.Case.Name, Doc: strings.TrimSpace(compiled.Doc),
 			Tags: append([]string{}, each.Case.Tags...), Requires: []string{}, Skip: skip,
-			Roles: []string{}, XFail: each.Case.XFail != nil, Steps: each.StepCount(),
+			Roles: []string{}, XFail: each.Case.XFail != nil, Steps: steps[i].Least, More: !steps[i].Exact,
 			Timeout: each.Case.Timeout.String(),
 		}
 		for _, p := range each.Case.Constants {
@@ -185,7 +188,11 @@ func roleNames(roles []testbed.RoleConfig) []string {
 
 // line is the case in one line, for --plan.
 func (c caseSummary) line() string {
-	parts := []string{count(c.Steps, "step"), "timeout " + c.Timeout}
+	steps := count(c.Steps, "step")
+	if c.More {
+		steps = "at least " + steps
+	}
+	parts := []string{steps, "timeout " + c.Timeout}
 	if len(c.Roles) > 0 {
 		parts = append(parts, "roles "+strings.Join(c.Roles, ", "))
 	}
@@ -208,7 +215,7 @@ func (c caseSummary) line() string {
 func printPlan(out io.Writer, cases []caseSummary) error {
 	w := printable.NewWriter(out)
 	for _, c := range cases {
-		if _, err := fmt.Fprintf(w, "%s\n  %s\n", c.ID, c.line()); err != nil {
+		if _, err := fmt.Fprintf(w, "%s\n  %s\n", record.CaseTitle(c.ID, c.File, c.Name), c.line()); err != nil {
 			return err
 		}
 		var params []string

@@ -7,12 +7,16 @@ import (
 	"syscall"
 
 	"rdmarun/host/guest"
+	"rdmarun/host/program"
 )
 
 func main() {
 	if len(os.Args) == 2 && os.Args[1] == guest.CompilerArgument {
 		// Not os.Exit, with which the race detector sleeps a second in a process without an environment.
 		syscall.Exit(guest.CompilerMain(nil))
+	}
+	if len(os.Args) == 2 && os.Args[1] == program.SupervisorArgument {
+		syscall.Exit(program.SupervisorMain())
 	}
 	a := processApp()
 	a.catchNativeCrashes()

@@ -17,7 +17,7 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// runWith runs a command line in this process with one more command, "try", that does what it is told.
+// runWith runs a command line in this process with one more command, "try", that calls a function of the test.
 func runWith(t *testing.T, try func(*cobra.Command) error, signals <-chan os.Signal) (code exitCode, stderr string) {
 	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir()) // for crash reports
@@ -46,7 +46,7 @@ func TestErrorsBecomeExitCodes(t *testing.T) {
 			withExit(exitThreshold, withExit(exitInvalid, plain)), exitThreshold, "rdmarun: it broke\n",
 		},
 		"with a hint": {
-			fmt.Errorf("run: %w", withHint(plain, "mend it")), exitFailed, "rdmarun: run: it broke\n  hint: mend it\n",
+			fmt.Errorf("run: %w", withHint(plain, "fix it")), exitFailed, "rdmarun: run: it broke\n  hint: fix it\n",
 		},
 		"shown already":  {fmt.Errorf("run: %w", reported(exitFailed)), exitFailed, ""},
 		"shown and fine": {reported(exitOK), exitOK, ""},
@@ -59,7 +59,7 @@ func TestErrorsBecomeExitCodes(t *testing.T) {
 			fmt.Errorf("run: %w", context.DeadlineExceeded), exitTimeout, "rdmarun: run: context deadline exceeded\n",
 		},
 		"code of a nil":    {withExit(exitFailed, nil), exitOK, ""},
-		"hint without err": {withHint(nil, "mend it"), exitOK, ""},
+		"hint without err": {withHint(nil, "fix it"), exitOK, ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -30,8 +30,8 @@ type crashPlan struct {
 	// Descriptor is that of the records until the crash, a file without a name.
 	Descriptor int             `json:"descriptor"`
 	Targets    []output.Target `json:"targets,omitempty"`
-	// Streams are the descriptors of those targets that are not files, such as pipes, by their path: their reader
-	// gets the rest, and no end before.
+	// Streams are the descriptors of targets that are not files, such as pipes, by their path. Their reader gets
+	// the rest, and no end of file before it.
 	Streams map[string]int `json:"streams,omitempty"`
 	// ToStderr selects where the text for people goes.
 	ToStderr bool              `json:"to_stderr,omitempty"`
@@ -60,8 +60,8 @@ func (a *app) catchNativeCrashes() {
 	a.planForCrash, a.noPlanForCrash = process.Plan, process.NoPlan
 }
 
-// recordsForCrash keeps the records of a run where the process that follows a crash finds them, as far as the
-// reports that are made anew need them; records that were asked for are only continued.
+// recordsForCrash stores the records of a run where the process that follows a crash finds them. It stores only what
+// the repeated reports need. Records that the user requested are continued.
 type recordsForCrash struct {
 	file   *os.File
 	writer *jsonl.Writer
@@ -70,8 +70,8 @@ type recordsForCrash struct {
 	broken bool
 }
 
-// mostForCrash bounds what is kept for the reports of a run of any length; its cases are counted all the same.
-const mostForCrash = 256 << 20
+// maxForCrash bounds what is kept for the reports of a run of any length; its cases are counted all the same.
+const maxForCrash = 256 << 20
 
 // prepareForCrash begins to keep the records of a run.  It comes after all other consumers, so that these have what
 // it has.  The caller calls end when the reports are closed.
@@ -111,7 +111,7 @@ func (p *crashPlan) openStreams() []*os.File {
 	for _, target := range p.Targets {
 		info, err := os.Stat(target.Path)
 		if target.Path == "-" || err != nil || info.Mode().IsRegular() || info.IsDir() ||
-			len(files)+1 == process.MostFiles {
+			len(files)+1 == process.MaxFiles {
 			continue
 		}
 		descriptor, err := unix.Open(target.Path, unix.O_WRONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
@@ -147,7 +147,7 @@ func (k *recordsForCrash) Wants(kind record.Kind) bool {
 	case record.RunStart, record.CaseStart, record.CaseRetry, record.CaseEnd, record.Checked, record.RunEnd:
 		return true
 	}
-	return k.kept.Load() < mostForCrash &&
+	return k.kept.Load() < maxForCrash &&
 		slices.ContainsFunc(k.others, func(c record.Consumer) bool { return c.Wants(kind) })
 }
 
@@ -159,7 +159,7 @@ func (k *recordsForCrash) Record(r *record.Record) error {
 	return nil
 }
 
-// Announce implements record.Announced.
+// Announce is called for each case that runs, even if its records are held until it ends.
 func (k *recordsForCrash) Announce(start *record.Record) { _ = k.Record(start) }
 
 // crashedCommand is what a process becomes when native code crashes in it.
@@ -227,7 +227,7 @@ func (a *app) closeReports(plan *crashPlan, end *crashEnd) error {
 		return errors.New("there are no records")
 	}
 	defer file.Close()
-	if err := replay(file, []record.Consumer{end}); err != nil {
+	if err := passOn(file, []record.Consumer{end}); err != nil {
 		return err
 	}
 	if end.run == nil {
@@ -242,7 +242,7 @@ func (a *app) closeReports(plan *crashPlan, end *crashEnd) error {
 	if err != nil {
 		return err
 	}
-	if err := replay(file, again); err != nil {
+	if err := passOn(file, again); err != nil {
 		outputs.discard()
 		return err
 	}
@@ -353,8 +353,8 @@ func (o *reportsAfterCrash) close() error {
 	return errors.Join(failures...)
 }
 
-// replay passes all records of a file on, from its beginning.
-func replay(file *os.File, consumers []record.Consumer) error {
+// passOn passes all records of a file on, from its beginning.
+func passOn(file *os.File, consumers []record.Consumer) error {
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
@@ -470,9 +470,9 @@ func (e *crashEnd) record(r *record.Record) *record.Record {
 }
 
 func (e *crashEnd) result(c *cases.Case) *record.Result {
-	kind, hint := "bug", "please report this"
+	kind, hint := record.KindBug, "please report this"
 	if e.status != record.Broken {
-		kind, hint = "error", ""
+		kind, hint = record.KindError, ""
 	}
 	return &record.Result{
 		Name: c.Result.Name, Status: e.status, Reason: e.reason, Took: max(0, time.Since(c.Begin)),

@@ -13,6 +13,7 @@ import (
 	"rdmarun/host/output"
 	"rdmarun/host/output/jsonl"
 	"rdmarun/host/ownfile"
+	"rdmarun/host/program"
 	"rdmarun/host/record"
 	"rdmarun/rdmacore/process"
 )
@@ -25,7 +26,7 @@ func crashingLibraries(t *testing.T) (folder string) {
 		t.Fatal(err)
 	}
 	bin := filepath.Join(project, "bin")
-	if _, err := os.Stat(filepath.Join(bin, softLibrary)); err != nil {
+	if _, err := os.Stat(filepath.Join(bin, program.Library)); err != nil {
 		t.Skipf("%v (make build)", err)
 	}
 	folder = t.TempDir()
@@ -34,7 +35,7 @@ func crashingLibraries(t *testing.T) (folder string) {
 	} {
 		compiler := exec.Command("cc", "-shared", "-fPIC", "-O0", "-w", "-o", filepath.Join(folder, library), "-x", "c",
 			source, "-x", "none",
-			"-L"+bin, "-Wl,--no-as-needed", "-l:"+softLibrary, "-Wl,-rpath,"+bin)
+			"-L"+bin, "-Wl,--no-as-needed", "-l:"+program.Library, "-Wl,-rpath,"+bin)
 		if output, err := compiler.CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, output)
 		}
@@ -240,7 +241,7 @@ func TestNoThreadsIsNoBug(t *testing.T) {
 	if code := a.run(); code != exitEnvironment || stderr.Len() != 0 {
 		t.Errorf("exit code %d: %s", code, stderr.String())
 	}
-	a.args[1] = process.Bug
+	a.args[1] = "bug"
 	if code := a.run(); code != exitBug || !strings.Contains(stderr.String(), "please report it with the file") {
 		t.Errorf("exit code %d: %s", code, stderr.String())
 	}

@@ -16,18 +16,18 @@ import (
 	"rdmarun/sdk"
 )
 
-const newLong = `Write a scenario to begin with.  It is valid and runs as it is: run it, see it pass,
-then change it.
+const newLong = `Write a first scenario. It is valid: run it, see it pass, then change
+it.
 
   rping      two roles connect, exchange a message and disconnect
   negotiate  what connect and accept agree on, and a rejection with a reason
   sweep      measures bandwidth, latency and connections, with thresholds
-  fault      an intended mistake, and the completion that reports it
+  fault      an intended error, and the completion that reports it
   guest      a WebAssembly program plays a role (needs "make guests" or a module)
 
-The other templates write a project for a guest that you write: a folder with its source,
-the SDK, a Makefile, and a scenario that runs it.  "make" builds it there, and says which
-compiler is missing.
+The other templates write a project for a guest of your own. It is a folder with its
+source, the SDK, a Makefile, and a scenario that runs it. "make" builds it there, and
+names a missing compiler.
 
   guest-go   in Go; builds with the Go toolchain
   guest-c    in C, without a C library; builds with clang and lld
@@ -142,7 +142,7 @@ func withModule(text, path, module string) (string, error) {
 	return strings.ReplaceAll(text, "MODULE", relative), err
 }
 
-// checkName refuses a name that could not stand wherever a template has one.
+// checkName refuses a name that is not valid in each place where a template has one.
 func checkName(name, of string) error {
 	if isPlainName(name) {
 		return nil
@@ -185,7 +185,7 @@ func projects() map[string]project {
 		},
 		"guest-assemblyscript": {
 			language: "assemblyscript", folder: "guest-assemblyscript",
-			renamed: map[string]string{"guest.ts": "NAME.ts"}, ignored: "/node_modules/\n",
+			renamed: map[string]string{"guest.ts": "NAME.ts"}, ignored: "/node_modules/\n/*.wasm.map\n",
 		},
 		"guest-javascript": {
 			language: "javascript", folder: "guest-javascript", renamed: map[string]string{"guest.js": "NAME.js"},
@@ -267,16 +267,16 @@ func (p project) files(name string) (map[string]string, error) {
 	return files, nil
 }
 
-const sdkLong = `Write what guests are written with, in the version that fits this rdmarun.  DIR is new,
-or has an SDK that an earlier rdmarun wrote: that is brought up to date.
+const sdkLong = `Write the SDK for guests, in the version of this rdmarun. DIR is new,
+or has an SDK of an earlier rdmarun, which is updated.
 
-  go    a module of its own, rdmarun/sdk/rdma.  No registry has it: the guest's go.mod
-        says where it lies, with the two lines that this command prints
-  c     rdma.h, for any compiler with WebAssembly as a target, and helpers.h, which posts one
-        request, waits for one event, and the like
+  go    a module of its own, rdmarun/sdk/rdma. No registry has it: add the two lines
+        that this command prints to the guest's go.mod
+  c     rdma.h, for any compiler with WebAssembly as a target, and helpers.h, which
+        posts one request, waits for one event, and the like
   assemblyscript  modules to import: sys (the ABI), rdma (classes), wasi
-  librdmacm  for programs that are there: librdmacm and libibverbs over those functions, and
-        "build", which makes a guest of a program's unchanged source
+  librdmacm  for existing programs: librdmacm and libibverbs over those functions, and
+             "build", which makes a guest from a program's unchanged source
   javascript  rdma.d.ts, by which editors complete and check scripts
   rust  a module without crates, for "mod rdma;", or a crate; Rust 1.63 or newer
 
@@ -289,7 +289,12 @@ func newSDKCommand(a *app) *cobra.Command {
 		Long:    sdkLong,
 		Example: "  rdmarun sdk go rdma\n  rdmarun sdk c include",
 		RunE: func(_ *cobra.Command, args []string) error {
-			if len(args) != 2 || !slices.Contains(sdk.Languages(), args[0]) {
+			if len(args) > 0 {
+				if err := oneOf(args[0], sdk.Languages()); err != nil {
+					return usageError("sdk: %w", err)
+				}
+			}
+			if len(args) != 2 {
 				return withHint(
 					usageError("the SDK for which language, and where to?"),
 					"for example: rdmarun sdk go rdma; the languages are "+strings.Join(sdk.Languages(), ", "),

@@ -126,7 +126,7 @@ func packOf(path string) (archive string, ok bool) {
 	}
 }
 
-// unpack puts a pack into a folder of this run: in a common one files may have been changed, or may disappear with
+// unpack puts a pack into a folder of this run. In a shared folder files may have been changed, or may disappear with
 // another run of the same pack.
 func unpack(path, folder string) error {
 	text, err := readSmallFile(path, pack.MaxBytes)

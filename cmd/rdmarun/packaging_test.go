@@ -17,8 +17,8 @@ import (
 	"rdmarun/host/scenario/syntax"
 )
 
-// What is in packaging starts an agent that waits: the variables are flags of ours, and the rest is what the tools of
-// systemd and Kubernetes know.
+// The files of packaging start an agent that waits. Their variables are flags of rdmarun. The tools of systemd and
+// Kubernetes know the rest.
 const (
 	unitFile     = "../../packaging/rdmarun-agent.service"
 	manifestFile = "../../packaging/rdmarun-agent.yaml"
@@ -33,7 +33,7 @@ func readPackaged(t *testing.T, path string) string {
 	return string(text)
 }
 
-// TestPackagedVariables: each variable of ours in the files is that of a flag, or of the cache of guests.
+// TestPackagedVariables: each variable of rdmarun in the files is that of a flag, or of the cache of guests.
 func TestPackagedVariables(t *testing.T) {
 	known := map[string]bool{guest.CacheVariable: true}
 	newAgentCommand(&app{}).Flags().VisitAll(func(flag *pflag.Flag) { known[environmentName(flag.Name)] = true })
@@ -89,8 +89,8 @@ func TestPackagedUnit(t *testing.T) {
 	}
 }
 
-// TestPackagedManifest: kubectl, which asks no cluster here, takes all of the manifest: its own types have a place for
-// each key, and what has none is left out of what it prints.
+// TestPackagedManifest: kubectl, which asks no cluster here, accepts all of the manifest. Its own types have a field
+// for each key, and it does not print a key without one.
 func TestPackagedManifest(t *testing.T) {
 	if _, err := exec.LookPath("kubectl"); err != nil {
 		t.Skip("there is no kubectl: Debian has it in kubernetes-client")

@@ -16,6 +16,7 @@ import (
 	"rdmarun/host/lab"
 	"rdmarun/host/scenario"
 	"rdmarun/host/scenario/meeting"
+	"rdmarun/host/scenario/quantity"
 )
 
 // participantFlags share a run among several processes.
@@ -23,7 +24,8 @@ type participantFlags struct {
 	roles, peers []string
 	host         string // of a process to meet, where its roles are; "" for none
 	ofPerf       bool   // the flags are those of perf
-	typed        string // what made perf choose the roles: --server, or the host; "" for --role
+	typed        string // how perf names this process: the server, or the host of the client; "" for --role
+	other        string // the command of the other process, for the server of perf
 	settings     []meeting.Setting
 	meet         string
 	wait         time.Duration
@@ -67,11 +69,7 @@ func (f *participantFlags) participant(command *cobra.Command, agents bool) (*sc
 		}
 		for _, name := range alone {
 			if command.Flags().Changed(name) {
-				hint := "--role NAME leaves the others to other processes"
-				if f.ofPerf {
-					hint = "for two processes: --server on the one that waits, and its host behind the tests of the " +
-						"other"
-				}
+				hint := f.splitHint()
 				if name == "wait" {
 					hint += "; --lab FILE and --nats URL leave all to agents of hosts"
 				}
@@ -115,6 +113,22 @@ func (f *participantFlags) participant(command *cobra.Command, agents bool) (*sc
 		}
 	}
 	return p, nil
+}
+
+// splitHint is how to share the roles among processes.
+func (f *participantFlags) splitHint() string {
+	if f.ofPerf {
+		return "for two processes: a command without --loopback waits, and the other has its host behind the tests"
+	}
+	return "--role NAME leaves the others to other processes"
+}
+
+// aloneHint is what to do instead of a process for all roles by --role.
+func (f *participantFlags) aloneHint() string {
+	if f.ofPerf {
+		return "--loopback plays both roles in one process; without --role, perf is the server and waits for a client"
+	}
+	return "leave --role out to play all roles in one process; " + f.splitHint()
 }
 
 // meetingPlace splits --meet; an empty host is every address.  Without an address it is this host's own: any process
@@ -187,11 +201,23 @@ func (f *participantFlags) join(
 	if err := participant.Check(config, cases); err != nil {
 		return usageError("%w", err)
 	}
+	if len(cases) > 0 && participant.Alone(cases) {
+		return withHint(
+			usageError("%s: this process plays all roles, and needs no other", f.given()),
+			f.aloneHint(),
+		)
+	}
 	waiting, cancel := context.WithTimeout(ctx, f.wait)
 	defer cancel()
 	where := "waits at " + participant.MeetingConfig.Listen + " for the processes of the other roles"
 	if len(participant.MeetingConfig.Peers) > 0 {
 		where = "looks for the other roles at " + strings.Join(participant.MeetingConfig.Peers, ", ")
+	}
+	if f.other != "" {
+		where = fmt.Sprintf(
+			"waits at %s for a client, at most %s; on the other host type\n  %s",
+			participant.MeetingConfig.Listen, quantity.Time(f.wait), f.other,
+		)
 	}
 	fmt.Fprintf(a.stderr, "rdmarun: %s %s\n", f.given(), where)
 	participant.MeetingConfig.Refused = a.warn
@@ -200,12 +226,11 @@ func (f *participantFlags) join(
 			// has the remedy
 			return withExit(exitEnvironment, fmt.Errorf("%s: %w", f.given(), err))
 		}
-		hint := "one process, without --peer, waits, for other hosts at --meet ADDRESS:PORT; every other one is " +
-			"started with --peer ROLE=ADDRESS of a role of that one, and all with the same files, parameters and " +
-			"selection"
+		hint := "start one process without --peer: it waits (at --meet ADDRESS:PORT for other hosts). Start the " +
+			"others with --peer ROLE=ADDRESS of a role of that one. Give all the same files, parameters and selection"
 		if f.ofPerf {
-			hint = "give both ends the same tests and the same flags of the tests, --server to the one that waits, " +
-				"and its host behind the tests to the other"
+			hint = "give both ends the same tests and flags. Start one without a host: it waits. Give the other " +
+				"the host of that one, after the tests. Or run both roles in one process by --loopback"
 		}
 		return withHint(
 			withExit(exitEnvironment, fmt.Errorf("%s: %w", f.given(), err)), hint,

@@ -3,57 +3,69 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"rdmarun/host/lab/agent"
 	"rdmarun/host/scenario"
 	"rdmarun/host/scenario/diag"
+	"rdmarun/host/scenario/shell"
+	"rdmarun/rdmacore"
 )
 
-const perfLong = `Measure without a scenario: bandwidth, latency or connections between two roles, "client"
-and "server", with the tests that perftest has.  Several tests run one after another.
+const perfLong = `Measure bandwidth, latency or connections between two roles, "client"
+and "server", with the tests of perftest. It needs no scenario. Several tests run one
+after another.
 
-On one machine, one process plays both roles.  On two, type the same command on both:
-with --server on the server, and with the server's name behind the tests on the client.
-They meet at TCP port 18516 (--meet); with --server, whoever reaches that port may be the
-client.  Both print the results, and each with -i of its own also figures while it runs.
---lab and --nats instead start both roles from here.
+Without a host, perf is the server: it prints the command of the client, and waits for
+it. With the server's name behind the tests, perf is the client. They meet at TCP port
+18516 (--meet), and any process that reaches this port may be the client. Both print the
+results. With -i, each also prints values while it runs. --loopback plays both roles in
+this process; --lab and --nats start them on other hosts.
 
-What runs is a scenario with one measure step a test.  --print prints it instead, to be kept,
-changed and run by "rdmarun run"; "rdmarun explain measure" has all that such a step takes.
+perf runs a scenario with one measure step a test. --print prints it instead, so that
+you can save it, change it, and run it by "rdmarun run". "rdmarun explain measure" lists
+the arguments of such a step.
 
-The flags have the letters that they have in perftest, and "rdmarun help perftest" has all of
-perftest's flags.  On soft both roles are on the embedded device; on hardware -P verbs takes
-the devices of this machine, one for both roles or one each: -d server=mlx5_0 -d client=mlx5_1.
+The flags have the letters of perftest's, and "rdmarun help perftest" lists all of
+perftest's flags. On soft both roles use the embedded device. With -P verbs they use the
+devices of this host, one for both roles or one each: -d server=mlx5_0 -d client=mlx5_1.
 
 Tests:`
 
-const perfExample = `  rdmarun perf write_bw
-  rdmarun perf write_bw --server           # on the host 192.0.2.1,
+const perfExample = `  rdmarun perf write_bw                    # on the host 192.0.2.1,
   rdmarun perf write_bw 192.0.2.1 -i 1s    # and on another
-  rdmarun perf send_lat write_lat -s 2,64,4KiB -n 10000
-  rdmarun perf write_bw -s 64..1MiB -D 2 -q 2 -b
-  rdmarun perf connect --connections 1000
-  rdmarun perf read_bw -P verbs -d server=mlx5_0 -d client=mlx5_1 -o csv=read.csv
+  rdmarun perf write_bw --loopback         # both roles here
+  rdmarun perf send_lat write_lat -s 2,64,4KiB -n 10000 --loopback
+  rdmarun perf write_bw -s 64..1MiB -D 2 -q 2 -b --loopback
+  rdmarun perf connect --connections 1000 --loopback
+  rdmarun perf read_bw --loopback -P verbs -d server=mlx5_0 -d client=mlx5_1 -o csv=read.csv
   rdmarun perf write_bw --lab lab.yaml --place server=a,client=b
   rdmarun perf write_lat --print > write_lat.yaml`
+
+// perfOutput is the title of the flags that change what perf shows and writes.
+const perfOutput = "Output"
 
 // perfGroups are the parts of the list of flags behind those of the tests themselves.
 var perfGroups = []flagGroup{
 	{
 		"Two hosts",
 		[]string{
-			"server", "meet", "wait", "role", "peer", "lab", "place", "nats", "nats-user", "creds", "nkey", "tlsca",
+			"loopback", "meet", "wait", "role", "peer", "lab", "place", "nats", "nats-user", "creds", "nkey", "tlsca",
 			"tlscert", "tlskey",
 		},
 	},
 	{"Target", []string{"provider", "device", "gid", "link", "seed"}},
 	{
-		"Output",
+		perfOutput,
 		[]string{
 			"interval", "out", "out-dir", "baseline", "save-baseline", "capture", "capture-snaplen", "verbose", "quiet",
 			"units", "color", "log-file", "log-format",
@@ -76,6 +88,7 @@ func newPerfCommand(a *app) *cobra.Command {
 		Example:   perfExample,
 		ValidArgs: perfTestNames(),
 		RunE: func(command *cobra.Command, args []string) error {
+			flags.whole = perfCommand(command.Flags(), args, showsOnly)
 			args, host := perf.splitHost(args)
 			chosen, err := perf.choose(command, args)
 			if err != nil {
@@ -86,7 +99,7 @@ func newPerfCommand(a *app) *cobra.Command {
 				_, err := fmt.Fprint(a.stdout, text)
 				return err
 			}
-			if err := perf.assign(command, &flags.shared, host); err != nil {
+			if err := perf.assign(command, &flags, args, host); err != nil {
 				return err
 			}
 			flags.shared.settings = perf.settings(chosen)
@@ -100,8 +113,7 @@ func newPerfCommand(a *app) *cobra.Command {
 	flags.shared.ofPerf = true
 	flags.registerLab(a, command)
 	command.Flags().BoolVar(
-		&perf.server, "server", false,
-		"serve a client on this or another host (--role server --meet :18516 --wait 10m)",
+		&perf.loopback, "loopback", false, "play both roles in this process, instead of waiting for a client",
 	)
 	groupFlags(command, append([]flagGroup{perf.register(command)}, perfGroups...))
 	return command
@@ -116,31 +128,77 @@ func (f *perfFlags) splitHost(args []string) (tests []string, host string) {
 	return args[:last], args[last]
 }
 
-// assign makes this process the server or the client of two.
-func (f *perfFlags) assign(command *cobra.Command, shared *participantFlags, host string) error {
+// serverWait is how long a server waits for its client by default.
+const serverWait = 10 * time.Minute
+
+// assign makes this process the server or the client of two, unless it plays both roles, or agents do.
+func (f *perfFlags) assign(command *cobra.Command, flags *runFlags, tests []string, host string) error {
+	shared := &flags.shared
 	switch {
-	case f.server && host != "":
+	case f.loopback && (host != "" || len(shared.roles) > 0 || flags.lab.active()):
 		return withHint(
-			usageError("--server and the host %s: the server waits for the client, and needs no host", host),
-			"leave one of them out",
+			usageError("--loopback plays both roles in this process, and needs no other"),
+			"leave out --loopback, or the host, --role, --lab and --nats",
 		)
-	case (f.server || host != "") && len(shared.roles) > 0:
+	case host != "" && flags.lab.active():
 		return withHint(
-			usageError("--role %s: --server and a host say which role this process plays", shared.roles[0]),
+			usageError("%s: with a lab, its agents play both roles", host), "leave out the host, or --lab and --nats",
+		)
+	case command.Flags().Changed("link") && flags.link.value != rdmacore.LinkUDP &&
+		!f.loopback && !flags.lab.active():
+		return withHint(
+			usageError("--link %s: the other role is in another process, which only udp reaches", flags.link.value),
+			"leave --link out, or play both roles here: --loopback",
+		)
+	case host != "" && len(shared.roles) > 0:
+		return withHint(
+			usageError("--role %s: with a host behind the tests, this process is the client", shared.roles[0]),
 			"leave --role out",
 		)
-	case f.server:
-		shared.roles, shared.typed = []string{"server"}, "--server"
+	case f.loopback, len(shared.roles) > 0, host == "" && flags.lab.active():
+		return nil
+	case host != "":
+		shared.roles, shared.host, shared.typed = []string{"client"}, host, "host "+host
+	default:
+		shared.roles, shared.typed = []string{"server"}, "server"
 		if !strings.Contains(shared.meet, ":") {
 			shared.meet = ":" + shared.meet
 		}
 		if !command.Flags().Changed("wait") {
-			shared.wait = 10 * time.Minute
+			shared.wait = serverWait
 		}
-	case host != "":
-		shared.roles, shared.host, shared.typed = []string{"client"}, host, "host "+host
+		shared.other = f.clientCommand(command.Flags(), shared, tests)
 	}
-	return nil
+	return flags.places.playedBy(shared.roles[0])
+}
+
+// clientCommand is what to type on the other host.
+func (f *perfFlags) clientCommand(set *pflag.FlagSet, shared *participantFlags, tests []string) string {
+	host, port, err := shared.meetingPlace()
+	if err != nil {
+		return "" // what follows reports it
+	}
+	words := perfCommand(set, tests, func(name string) bool { return showsOnly(name) || ofThisEnd[name] })
+	if port != strconv.Itoa(meetPort) {
+		words += " --meet " + port
+	}
+	if address := net.ParseIP(host); host == "" || address != nil && address.IsUnspecified() {
+		host = ownHost()
+	}
+	return words + " " + shell.Word(host)
+}
+
+// ofThisEnd are the flags of one end that the other end does not repeat.
+var ofThisEnd = map[string]bool{
+	"meet": true, "wait": true, "device": true, "gid": true, "timeout": true, "baseline": true, "peer": true,
+}
+
+// ownHost is an address by which other hosts may reach this one.
+func ownHost() string {
+	if address := agent.Routed(); address.IsValid() {
+		return address.String()
+	}
+	return "HOST"
 }
 
 // runPerf runs a text as the scenario of that path.
@@ -153,7 +211,6 @@ func runPerf(command *cobra.Command, a *app, flags *runFlags, path, text string)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return withExit(exitEnvironment, fmt.Errorf("the scenario of the tests: %w", err))
 	}
-	flags.unlisted = true
 	defer flags.lab.end()
 	config, err := flags.begin(command, a)
 	if err != nil {
@@ -173,8 +230,45 @@ func runPerf(command *cobra.Command, a *app, flags *runFlags, path, text string)
 	return runChecked(ctx, a, flags, config, checked)
 }
 
-// flagErrors translates errors in the scenario that is made of the flags to errors of the
-// flags: each flag but some is an argument of measure, in a line of its own.
+// showsOnly reports whether a flag only changes what perf shows and writes, or is added to a command that repeats it.
+func showsOnly(name string) bool {
+	if name == "seed" || name == "print" {
+		return true
+	}
+	for _, group := range perfGroups {
+		if group.title == perfOutput && slices.Contains(group.names, name) {
+			return name != "baseline"
+		}
+	}
+	return false
+}
+
+// perfCommand is the command line of these words and of the flags that are set, but for those to leave out.
+func perfCommand(set *pflag.FlagSet, args []string, without func(flag string) bool) string {
+	words := []string{"rdmarun", "perf"}
+	for _, word := range args {
+		words = append(words, shell.Word(word))
+	}
+	set.Visit(func(flag *pflag.Flag) {
+		values := []string{flag.Value.String()}
+		if list, is := flag.Value.(pflag.SliceValue); is {
+			values = list.GetSlice()
+		}
+		for _, value := range values {
+			switch {
+			case without(flag.Name):
+			case flag.Value.Type() == "bool":
+				words = append(words, "--"+flag.Name+map[bool]string{false: "=" + value}[value == "true"])
+			default:
+				words = append(words, "--"+flag.Name, shell.Word(strings.ReplaceAll(value, ", ", ",")))
+			}
+		}
+	})
+	return strings.Join(words, " ")
+}
+
+// flagErrors translates errors in the scenario that is made of the flags to errors of the flags. Each flag but some is
+// an argument of measure, in a line of its own.
 func flagErrors(found *diag.List) error {
 	var all []error
 	for _, each := range found.Sorted() {
@@ -182,7 +276,8 @@ func flagErrors(found *diag.List) error {
 		if !isKey || each.Code.IsWarning() {
 			continue
 		}
-		all = append(all, withHint(usageError("--%s: %s", strings.ReplaceAll(key, "_", "-"), each.Message), each.Hint))
+		message := strings.TrimPrefix(each.Message, key+": ")
+		all = append(all, withHint(usageError("--%s: %s", strings.ReplaceAll(key, "_", "-"), message), each.Hint))
 	}
 	return errors.Join(all...)
 }

@@ -13,7 +13,7 @@ import (
 // perf.
 func TestPerftestFlags(t *testing.T) {
 	known := make(map[string]bool)
-	letters := make(map[string]string) // ours, by perftest's letter
+	letters := make(map[string]string) // rdmarun's, by perftest's letter
 	for _, flag := range perftestFlags {
 		letter, long, both := strings.Cut(flag.name, ", ")
 		if !both {

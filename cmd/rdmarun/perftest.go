@@ -61,22 +61,22 @@ type perfFlags struct {
 	sizes        sizesFlag
 	all          bool
 	duration     secondsFlag
-	iterations   uint64
-	connections  uint32
+	iterations   int64
+	connections  int64
 	warmup       secondsFlag
-	qps          uint8
-	depth        uint16
-	receiveDepth uint16
-	postList     uint16
-	signalEvery  uint16
-	outstanding  uint16
-	inline       byteSize
-	inFlight     uint16
+	qps          int64
+	depth        int64
+	receiveDepth int64
+	postList     int64
+	signalEvery  int64
+	outstanding  int64
+	inline       inlineFlag
+	inFlight     int64
 	bothWays     bool
 	events       bool
 	verify       bool
 	print        bool
-	server       bool
+	loopback     bool
 }
 
 // secondsFlag is a duration, or a number of seconds as perftest has it.
@@ -99,8 +99,26 @@ func (f *secondsFlag) Set(text string) error {
 	return nil
 }
 
-// perfFlag is a flag of perf: its name, the letter that it has in perftest, the tests that it is for, and how it is
-// made.
+// inlineFlag is a size, or "auto".
+type inlineFlag string
+
+func (f *inlineFlag) String() string { return string(*f) }
+
+func (*inlineFlag) Type() string { return "size" }
+
+func (f *inlineFlag) Set(text string) error {
+	if text != "auto" {
+		var size byteSize
+		if err := size.Set(text); err != nil {
+			return err
+		}
+		text = size.String()
+	}
+	*f = inlineFlag(text)
+	return nil
+}
+
+// perfFlag is a flag of perf: its name, its letter in perftest, the tests that it is for, and how it is created.
 type perfFlag struct {
 	name, letter string
 	fits         func(perfTest) bool
@@ -115,8 +133,8 @@ func (t perfTest) bandwidth() bool   { return t.kind == perfBandwidth }
 func (t perfTest) atomic() bool      { return strings.HasPrefix(t.op, "ATOMIC") }
 func (t perfTest) receives() bool    { return t.op == "SEND" }
 
-// payload marks tests whose messages have any size, inlined those whose data may be in the request (ibv_post_send(3)),
-// and limited those for which the responder limits how many are in flight.
+// payload marks tests with messages of any size, and inlined those with data that may be in the request
+// (ibv_post_send(3)). limited marks those for which the responder limits how many are in flight.
 func (t perfTest) payload() bool { return t.messages() && !t.atomic() }
 func (t perfTest) inlined() bool { return t.op == "SEND" || t.op == "RDMA_WRITE" }
 func (t perfTest) limited() bool { return t.bandwidth() && (t.atomic() || t.op == "RDMA_READ") }
@@ -141,49 +159,50 @@ func (f *perfFlags) flags() []perfFlag {
 			s.Var(&f.duration, name, "how long each size is measured (in seconds without a unit)")
 		}},
 		{"iterations", "n", messages, func(s set, name string) {
-			s.Uint64Var(
+			s.Int64Var(
 				&f.iterations, name, 0,
 				"round trips, or messages of each direction, of each size (instead of a duration)",
 			)
 		}},
 		{
 			"connections", "", connections,
-			func(s set, name string) { s.Uint32Var(&f.connections, name, 1000, "connect: how many are made") },
+			func(s set, name string) { s.Int64Var(&f.connections, name, 1000, "connect: how many are made") },
 		},
 		{"warmup", "", messages, func(s set, name string) {
 			s.Var(&f.warmup, name, "unmeasured time at the start of each size")
 		}},
 		{"qps", "q", bandwidth, func(s set, name string) {
-			s.Uint8Var(
+			s.Int64Var(
 				&f.qps, name, 1, "bandwidth: queue pairs that transmit at once, each with a thread at either end",
 			)
 		}},
 		{"depth", "t", bandwidth, func(s set, name string) {
-			s.Uint16Var(&f.depth, name, 128, "bandwidth: requests in flight of each queue pair")
+			s.Int64Var(&f.depth, name, 128, "bandwidth: requests in flight of each queue pair")
 		}},
 		{"receive-depth", "r", perfTest.receives, func(s set, name string) {
-			s.Uint16Var(&f.receiveDepth, name, 0, "SEND: receives posted by each queue pair (default 128, latency 16)")
+			s.Int64Var(&f.receiveDepth, name, 0, "SEND: receives posted by each queue pair (default 128, latency 16)")
 		}},
 		{
 			"post-list", "l", bandwidth,
-			func(s set, name string) { s.Uint16Var(&f.postList, name, 1, "bandwidth: requests a post") },
+			func(s set, name string) { s.Int64Var(&f.postList, name, 1, "bandwidth: requests a post") },
 		},
 		{"signal-every", "Q", bandwidth, func(s set, name string) {
-			s.Uint16Var(
-				&f.signalEvery, name, 64, "bandwidth: every how many requests ask for a completion (at most the depth)",
+			s.Int64Var(
+				&f.signalEvery, name, 64,
+				"bandwidth: every how many requests ask for a completion (at most as many as are in flight)",
 			)
 		}},
 		{"outstanding", "", perfTest.limited, func(s set, name string) {
-			s.Uint16Var(
+			s.Int64Var(
 				&f.outstanding, name, 0,
 				"bandwidth of READ and FETCH AND ADD: requests in flight, if fewer than --depth",
 			)
 		}},
 		{"inline", "I", perfTest.inlined, func(s set, name string) {
-			s.Var(&f.inline, name, "SEND and WRITE: messages up to so many bytes go inline")
+			s.Var(&f.inline, name, "SEND and WRITE: messages up to this size, or auto, go inline")
 		}},
 		{"in-flight", "", connections, func(s set, name string) {
-			s.Uint16Var(&f.inFlight, name, 1, "connect: connections under way at once")
+			s.Int64Var(&f.inFlight, name, 1, "connect: connections under way at once")
 		}},
 		{
 			"bidirectional", "b", bandwidth,
@@ -237,10 +256,15 @@ func (f *perfFlags) choose(command *cobra.Command, args []string) ([]perfTest, e
 		)
 	}
 	var chosen []perfTest
-	for _, name := range args {
+	for i, name := range args {
 		at := findPerfTest(name)
 		if at < 0 {
-			return nil, withHint(usageError("there is no test %q", name), diag.OneOf(name, command.ValidArgs))
+			err := usageError("perf: %w", oneOf(name, command.ValidArgs))
+			if others := slices.Delete(slices.Clone(args), i, i+1); len(others) > 0 && findPerfTest(others[0]) >= 0 &&
+				diag.Suggest(name, command.ValidArgs) == "" {
+				err = withHint(err, "a host is behind the tests: rdmarun perf "+strings.Join(append(others, name), " "))
+			}
+			return nil, err
 		}
 		chosen = append(chosen, perfTests[at])
 	}
@@ -249,11 +273,20 @@ func (f *perfFlags) choose(command *cobra.Command, args []string) ([]perfTest, e
 			return nil, usageError("--%s means nothing for %s", flag.name, strings.Join(args, ", "))
 		}
 	}
+	for _, each := range []struct { // of the others the measure step has a range
+		name  string
+		value int64
+	}{
+		{"iterations", f.iterations}, {"receive-depth", f.receiveDepth}, {"signal-every", f.signalEvery},
+		{"outstanding", f.outstanding},
+	} {
+		if command.Flags().Changed(each.name) && each.value < 1 {
+			return nil, usageError("--%s %d: must be at least 1", each.name, each.value)
+		}
+	}
 	switch {
 	case f.iterations > 0 && command.Flags().Changed("duration"):
 		return nil, usageError("--iterations and --duration exclude each other")
-	case command.Flags().Changed("iterations") && f.iterations == 0:
-		return nil, usageError("--iterations 0: must be at least 1")
 	case f.all && len(f.sizes) > 0:
 		return nil, usageError("--all and --sizes exclude each other")
 	case f.duration <= 0 || f.duration > secondsFlag(24*time.Hour):
@@ -336,7 +369,11 @@ func (f *perfFlags) arguments(test perfTest) [][2]string {
 		add("qps", f.qps)
 		add("depth", f.depth)
 		add("post_list", f.postList)
-		add("signal_every", max(1, min(f.signalEvery, f.depth)))
+		every := min(f.signalEvery, f.depth)
+		if f.outstanding > 0 && test.limited() {
+			every = min(every, f.outstanding)
+		}
+		add("signal_every", max(1, every))
 	}
 	if f.receiveDepth > 0 && test.receives() {
 		add("receive_depth", f.receiveDepth)
@@ -344,8 +381,8 @@ func (f *perfFlags) arguments(test perfTest) [][2]string {
 	if f.outstanding > 0 && test.limited() {
 		add("outstanding", f.outstanding)
 	}
-	if f.inline > 0 && test.inlined() {
-		add("inline", f.inline.String())
+	if f.inline != "" && test.inlined() {
+		add("inline", string(f.inline))
 	}
 	if f.bothWays && test.bandwidth() {
 		add("bidirectional", true)
@@ -359,8 +396,8 @@ func (f *perfFlags) arguments(test perfTest) [][2]string {
 	return arguments
 }
 
-// settings are what both of two ends must have alike: the tests, and each flag as the user writes it with its values,
-// of whichever test they are.
+// settings are what must be equal at both ends: the tests, and each flag of any test, as the user writes it with its
+// values.
 func (f *perfFlags) settings(tests []perfTest) []meeting.Setting {
 	var names []string
 	for _, test := range tests {

@@ -86,7 +86,7 @@ var perftestFlags = []perftestFlag{
 	{"--report-per-port", "none"},
 	{"--report_gbits", "accepted; perf always does"},
 	{"--retry_count", "none; connect of a scenario has retry_count"},
-	{"--reversed", "--server and the host on the other side"},
+	{"--reversed", "the host behind the tests on the other side"},
 	{"--run_infinitely", "-D 24h -i 5"},
 	{"--source_ip", "-x ADDRESS"},
 	{"--tclass", "none"},
@@ -99,11 +99,11 @@ var perftestFlags = []perftestFlag{
 
 const perftestTopicBegins = `Two commands measure between two hosts, as with perftest:
 
-  ib_write_bw -d mlx5_0 -x 3 -R -D 10             rdmarun perf write_bw -P verbs -d mlx5_0 -x 3 -D 10 --server
+  ib_write_bw -d mlx5_0 -x 3 -R -D 10             rdmarun perf write_bw -P verbs -d mlx5_0 -x 3 -D 10
   ib_write_bw -d mlx5_0 -x 3 -R -D 10 192.0.2.1   rdmarun perf write_bw -P verbs -d mlx5_0 -x 3 -D 10 192.0.2.1
 
-The server has --server, since a test without a host runs both ends on this machine.  A name
-may begin with "ib_".  Give both ends the same tests and the same flags of them.
+The server prints the client's command.  --loopback instead runs both ends in one process.  A
+name may begin with "ib_".  Give both ends the same tests and the same flags of them.
 
 What perf has no flag for may be an argument of a measure step ("rdmarun explain measure"):
 --print writes the scenario, which "rdmarun run" runs.
@@ -115,6 +115,12 @@ perftest                     rdmarun perf
 func perftestHint(command *cobra.Command, name string) string {
 	if command.Name() != "perf" {
 		return ""
+	}
+	switch name {
+	case "server": // of other tools
+		return "perf is the server if no host is behind the tests"
+	case "client":
+		return "perf is the client if the host of the server is behind the tests"
 	}
 	dashed := "--" + name
 	if len(name) == 1 {

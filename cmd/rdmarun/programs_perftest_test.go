@@ -43,7 +43,7 @@ func awaitPort(t *testing.T, port string) {
 			}
 		}
 	}
-	t.Fatalf("nobody listens on port %s", port)
+	t.Fatalf("no process listens on port %s", port)
 }
 
 // hostAddress is an address of this host that is not a loopback one, which some programs do not take.
@@ -130,17 +130,17 @@ func TestLibfabric(t *testing.T) {
 	}
 }
 
-// rxmCrash is what libfabric's ofi_rxm may do when all is done: it closes an endpoint, and then handles what has come
-// for it, with that endpoint (rxm_close_conn, prov/rxm/src/rxm_conn.c of 1.17.0, lines 88 to 91; fixed by 697688386).
-// So does it when the other end's last message and the end of the connection both come after one look at the completion
-// queue and before the look at events behind it (rxm_ep_do_progress), on any device.  The C library's frame of the
-// signal may stand first.
+// rxmCrash is what libfabric's ofi_rxm may do when all is done. It closes an endpoint, and then handles what has come
+// for it, with that endpoint. See rxm_close_conn, prov/rxm/src/rxm_conn.c of 1.17.0, lines 88 to 91, and commit
+// 697688386, which fixes it. It may do so on any device. It happens if the other end's last message and the end of the
+// connection both come between two steps of rxm_ep_do_progress. These are the poll of the completion queue and the
+// check for events. The C library's frame of the signal may be first.
 var rxmCrash = regexp.MustCompile(
 	`(?s)fi_pingpong:\d+ terminated with signal 11 .*Backtrace:\n(?:\S*/libc\.so\S*\n)?\S*/libfabric\.so.*\n1m +5 +=5 `,
 )
 
 // succeedOverMessages is succeed, but for that crash behind the last figures.
-func (p *program) succeedOverMessages(t *testing.T) {
+func (p *startedProgram) succeedOverMessages(t *testing.T) {
 	t.Helper()
 	if err := p.Wait(); err == nil {
 		return

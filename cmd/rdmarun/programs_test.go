@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"rdmarun/host/program"
 )
 
 // programPatience bounds a program that hangs: librdmacm's own timeouts are a minute and more.
@@ -23,11 +26,12 @@ type fabrics struct{ made atomic.Int32 }
 
 func (f *fabrics) name() string { return fmt.Sprintf("test-%d-%d", os.Getpid(), f.made.Add(1)) }
 
-// program is another maker's program under "rdmarun exec".
-type program struct {
+// startedProgram is another maker's program under "rdmarun exec".
+type startedProgram struct {
 	*exec.Cmd
 	words  []string
-	output printed
+	output printed // of both streams
+	errors printed // of the standard error alone
 }
 
 // printed is what a program has printed, which may be read while it runs.
@@ -48,21 +52,21 @@ func (p *printed) String() string {
 	return p.bytes.String()
 }
 
-func startProgram(t *testing.T, fabric string, words ...string) *program {
+func startProgram(t *testing.T, fabric string, words ...string) *startedProgram {
 	t.Helper()
 	return startProgramBy(t, nil, fabric, words...)
 }
 
 // startProgramBy starts it by another program, which becomes it.
-func startProgramBy(t *testing.T, by []string, fabric string, words ...string) *program {
+func startProgramBy(t *testing.T, by []string, fabric string, words ...string) *startedProgram {
 	t.Helper()
 	return startProgramWith(t, by, fabric, nil, words...)
 }
 
 // startProgramWith gives exec more flags.
-func startProgramWith(t *testing.T, by []string, fabric string, flags []string, words ...string) *program {
+func startProgramWith(t *testing.T, by []string, fabric string, flags []string, words ...string) *startedProgram {
 	t.Helper()
-	library, err := filepath.Abs(filepath.Join("../../bin", softLibrary))
+	library, err := filepath.Abs(filepath.Join("../../bin", program.Library))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,9 +81,9 @@ func startProgramWith(t *testing.T, by []string, fabric string, flags []string, 
 	line := slices.Concat(
 		by, []string{os.Args[0], "exec", "--library", library, "--fabric", fabric}, flags, []string{"--"}, words,
 	)
-	p := &program{Cmd: exec.CommandContext(ctx, line[0], line[1:]...), words: words}
+	p := &startedProgram{Cmd: exec.CommandContext(ctx, line[0], line[1:]...), words: words}
 	p.Env = append(os.Environ(), runAsRdmarun+"=1")
-	p.Stdout, p.Stderr = &p.output, &p.output
+	p.Stdout, p.Stderr = &p.output, io.MultiWriter(&p.output, &p.errors)
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +92,7 @@ func startProgramWith(t *testing.T, by []string, fabric string, flags []string, 
 }
 
 // succeed waits for its end, which must be a good one.
-func (p *program) succeed(t *testing.T) {
+func (p *startedProgram) succeed(t *testing.T) {
 	t.Helper()
 	if err := p.Wait(); err != nil && !p.lostOwnRace() {
 		t.Fatalf("%s: %v\n%s", strings.Join(p.words, " "), err, p.output.String())
@@ -99,17 +103,18 @@ func (p *program) succeed(t *testing.T) {
 	}
 }
 
-// lostOwnRace reports whether it is an rping that was done, and then tripped over itself: its main thread destroys the
-// event channel and frees it while its other thread may be about to look for the next event there, and that thread ends
-// the process with what it gets (rping.c of rdma-core 44, cm_thread and the end of main).  It says nothing else then;
-// that its pings came through its server says, which is asked, too.
-func (p *program) lostOwnRace() bool {
-	said := strings.TrimSpace(p.output.String())
-	return p.words[0] == "rping" && strings.HasPrefix(said, "rdma_get_cm_event: ") && !strings.Contains(said, "\n")
+// lostOwnRace reports whether it is an rping that had finished, and then lost a race of its own. Its main thread
+// destroys the event channel and frees it. Its other thread may be about to read the next event there, and then ends
+// the process with the error. See rping.c of rdma-core 44, cm_thread and the end of main. It prints no other error
+// then. Its server shows whether the pings arrived, and is checked, too.
+func (p *startedProgram) lostOwnRace() bool {
+	printed := strings.TrimSpace(p.errors.String())
+	isRace := strings.HasPrefix(printed, "rdma_get_cm_event: ") && !strings.Contains(printed, "\n")
+	return p.words[0] == "rping" && isRace
 }
 
 // print waits until it has printed that for so many times.
-func (p *program) print(t *testing.T, text string, times int) {
+func (p *startedProgram) print(t *testing.T, text string, times int) {
 	t.Helper()
 	for end := time.Now().Add(programPatience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		if strings.Count(p.output.String(), text) >= times {
@@ -179,7 +184,7 @@ func TestTenClients(t *testing.T) {
 	fabric := fabrics.name()
 	server := startProgram(t, fabric, "ucmatose", "-b", "127.0.0.1", "-c", "10", "-C", "20", "-S", "4096")
 	awaitListener(t, fabric)
-	var clients []*program
+	var clients []*startedProgram
 	for range 10 {
 		clients = append(
 			clients, startProgram(t, fabric, "ucmatose", "-s", "127.0.0.1", "-c", "1", "-C", "20", "-S", "4096"),
@@ -193,16 +198,16 @@ func TestTenClients(t *testing.T) {
 
 // TestPersistentServer: rping's server serves ten clients at a time, loses them one by one, and the last never notices.
 //
-// They come one after another, since rping itself loses one of two requests that come close together: the handler of
-// the second overwrites the id of the first (rping.c of rdma-core 44, line 189) before the server's main thread has
-// copied it (lines 952 to 959).  rdma-core 58 has it wait (commit 6f8e0056e).
+// They come one after another, because rping itself loses one of two requests that come close together. The handler of
+// the second overwrites the id of the first before the server's main thread has copied it. See rping.c of rdma-core
+// 44, lines 189 and 952 to 959. rdma-core 58 has it wait (commit 6f8e0056e).
 func TestPersistentServer(t *testing.T) {
 	const line = "ping data: rdma-ping-"
 	var fabrics fabrics
 	fabric := fabrics.name()
 	startProgram(t, fabric, "rping", "-s", "-P", "-a", "127.0.0.1")
 	awaitListener(t, fabric)
-	var clients []*program
+	var clients []*startedProgram
 	for range 10 {
 		client := startProgram(t, fabric, "stdbuf", "-oL", "rping", "-c", "-a", "127.0.0.1", "-v") // forever
 		client.print(t, line, 1)
@@ -328,8 +333,7 @@ func TestRsocketPrograms(t *testing.T) {
 	}
 }
 
-// A program whose source was compiled to a guest and the distribution's own, under "rdmarun exec", are each other's
-// peers.
+// A program that was compiled to a guest and the one of the distribution, under "rdmarun exec", are each other's peers.
 func TestGuestOfAProgramAndTheProgram(t *testing.T) {
 	var fabrics fabrics
 	for _, c := range []struct {

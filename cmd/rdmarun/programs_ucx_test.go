@@ -63,7 +63,7 @@ func TestOpenMPI(t *testing.T) {
 	).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}
-	// Root is who CI is, and the launcher wants to be told that this is meant.
+	// CI runs as root, and the launcher requires a flag for that.
 	t.Setenv("OMPI_ALLOW_RUN_AS_ROOT", "1")
 	t.Setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
 	var fabrics fabrics

@@ -5,20 +5,16 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"rdmarun/host/scenario"
-	"rdmarun/host/scenario/diag"
 	surroundings "rdmarun/host/scenario/environment"
 	"rdmarun/rdmacore"
 )
 
 const (
-	// softProvider is the embedded provider, of which each case has its own.
-	softProvider = "soft"
 	// autoProvider stands for verbs on a machine that has an active device, and for soft on any other.
 	autoProvider = "auto"
 
@@ -47,6 +43,27 @@ func registerLink(command *cobra.Command, otherwise string) *formatFlag {
 	return link
 }
 
+// legalFlag is --legal: what soft chooses, or nothing.
+type legalFlag struct{ rdmacore.Legal }
+
+func (f *legalFlag) Type() string { return "SEED" }
+
+// Set reads a seed, or a seed and names of choices.
+func (f *legalFlag) Set(text string) (err error) {
+	f.Legal, err = rdmacore.ParseLegal(text)
+	return err
+}
+
+// registerLegal registers --legal.
+func registerLegal(command *cobra.Command, legal *legalFlag) {
+	command.Flags().Var(
+		legal, "legal",
+		"have soft behave now and then as a device may and rarely does: 7, or 7:write_late,poll_short=2 for some "+
+			"ways and rates (explain legal)",
+	)
+	completeFlag(command, "legal", cobra.NoFileCompletions)
+}
+
 // resolveProvider returns the provider for a name, and rejects other names.
 func (a *app) resolveProvider(name string) (string, error) {
 	if name == autoProvider {
@@ -59,20 +76,15 @@ func (a *app) resolveProvider(name string) (string, error) {
 
 // checkProvider refuses names that are neither a provider's nor one of more.
 func checkProvider(name string, more ...string) error {
-	known := append(rdmacore.Providers(), more...)
-	if slices.Contains(known, name) {
-		return nil
+	if err := oneOf(name, append(rdmacore.Providers(), more...)); err != nil {
+		return usageError("--provider: %w", err)
 	}
-	choices := diag.ThereAre(known)
-	if near := diag.DidYouMean(name, known); near != "" {
-		choices = near + " " + choices
-	}
-	return withHint(usageError("--provider: no provider is called %q", name), choices)
+	return nil
 }
 
 // openVerbs names the device that verbs would use.
 func openVerbs() (device string, err error) {
-	provider, err := rdmacore.Open("verbs")
+	provider, err := rdmacore.Open(rdmacore.Verbs)
 	if err != nil {
 		return "", err
 	}
@@ -91,15 +103,15 @@ func openVerbs() (device string, err error) {
 func chooseProvider(verbs func() (device string, err error)) (name, why string) {
 	device, err := verbs()
 	if err != nil {
-		return softProvider, fmt.Sprintf("since verbs cannot be used: %v", err)
+		return rdmacore.Soft, fmt.Sprintf("since verbs cannot be used: %v", err)
 	}
-	return "verbs", "since " + device + " is active"
+	return rdmacore.Verbs, "since " + device + " is active"
 }
 
-// openProvider opens a device's provider for the whole run; soft is opened for each case, so that no case sees what
+// openProvider opens a device's provider for the whole run. soft is opened for each case, so that no case sees what
 // another has left, and several can run at once.
 func (a *app) openProvider(name string, config *scenario.RunConfig) (closing func() error, err error) {
-	if name == softProvider {
+	if name == rdmacore.Soft {
 		return func() error { return nil }, nil
 	}
 	config.Provider, err = rdmacore.Open(name)

@@ -23,9 +23,9 @@ import (
 	"rdmarun/host/scenario/verb"
 )
 
-const manLong = `Write the man pages of rdmarun and its commands to a folder, or with --format markdown the
-reference: the command line, the verbs, the codes of errors and the statuses, each made of
-the tables that rdmarun itself works by.
+const manLong = `Write the man pages of rdmarun and its commands to a folder. With
+--format markdown, write the reference: the command line, the verbs, the codes of errors
+and the statuses. All are made from the tables that rdmarun itself uses.
 
   rdmarun man /usr/local/share/man/man1`
 
@@ -260,10 +260,10 @@ func languageReference() []byte {
 
 func writeExample(out *bytes.Buffer, found *example.Example) {
 	fmt.Fprintf(out, "\n```yaml\n%s```\n", found.Text)
-	for _, name := range shownFiles(found.Beside) {
+	for _, name := range shownFiles(found.Files) {
 		fmt.Fprintf(
-			out, "\nBeside it `%s`:\n\n```%s\n%s```\n", besideName(name), strings.TrimPrefix(path.Ext(name), "."),
-			found.Beside[name],
+			out, "\nFile `%s`:\n\n```%s\n%s```\n", fileName(name), strings.TrimPrefix(path.Ext(name), "."),
+			found.Files[name],
 		)
 	}
 }
@@ -277,7 +277,7 @@ type languagePart struct {
 const languageIntroduction = `A scenario is a YAML file that says what several roles do, one step after another.  ` +
 	"`rdmarun explain WORD`" + `
 explains each word of this page and each verb ([verbs.md](verbs.md)) and shows a scenario with it;
-` + "`rdmarun explain --example WORD`" + ` prints that scenario alone.  Every example here runs as it stands.
+` + "`rdmarun explain --example WORD`" + ` prints that scenario alone.  Every example here runs as it is.
 
 ` + unexpected + `  A client and a server, with private data, a fault and a threshold:`
 
@@ -293,103 +293,102 @@ func timeTable() string {
 func languageParts() []languagePart {
 	return []languagePart{
 		{"A file", "A file begins with `rdmarun: " + ast.Version +
-			"`.  It has `steps`, which are one case, or `cases`; for each case the steps of " +
-			"`setup` run before it and those of `finally` after it, also after a failure.  A file that has only " +
-			"`fragments` and `fixtures` is a library, for `imports`.",
+			"`.  It has `steps`, which are one case, or `cases`.  The steps of `setup` run before each case.  " +
+			"Those of `finally` run after it, also after a failure.  A file that has only `fragments` and " +
+			"`fixtures` is a library, for `imports`.",
 			[]string{"file", "provider", "soft", "defaults", "fragments"}, []string{"file", "imports"}},
 		{"Fixtures", "A fixture is what cases need: `needs: [NAME]` of a case, or of the file for all its cases.  " +
-			"Its steps of `setup` run before `setup` of the file, " +
-			"behind those of the fixtures that it needs itself, and see what these have made; its steps of " +
-			"`teardown` run after `finally`, those of the last fixture first, also where its setup has failed in " +
-			"the middle. " +
-			"A case whose fixture fails is an error (exit code 4), and no xfail excuses it; the metric `duration` " +
-			"leaves fixtures out.  " +
-			"With `scope: file` cases of the file share what the fixture has made, one after another: the buffers " +
-			"of roles hold in each what they held when it was set up, and what a case " +
-			"makes itself ends with it.  The last case tears it down, and so does one that fails, or that leaves it " +
-			"other than it was: an endpoint of it is gone or in another state, a buffer is registered anew, a " +
-			"receive that it posted still waits, a guest has ended. " +
-			"The next case sets it up anew; if it cannot be set up, that is tried once, and each case that needs it " +
-			"says why.  A case alone, of several processes (--role, --lab) or with a capture has its own.",
+			"Its steps of `setup` run before `setup` of the file.  The fixtures that it needs itself are set up " +
+			"before, and it sees what these have made.  Its steps of `teardown` run after `finally`, those of the " +
+			"last fixture first, also if its setup has failed halfway.  A case with a fixture that fails " +
+			"is an error (exit " +
+			"code 4), and no xfail excuses it.  The metric `duration` leaves fixtures out.\n\nWith `scope: file` " +
+			"cases of the file share what the fixture has made, one after another.  In each case the buffers of " +
+			"roles hold what they held after the setup.  What a case makes itself ends with it.  The last case tears " +
+			"the fixture down.  So does a case that fails, or that changes the fixture.  Changes are: an endpoint " +
+			"gone or in another state, a buffer registered again, a posted receive that still waits, an ended " +
+			"guest.  The next case sets it up again.  A setup that fails is tried once, and each case that needs it " +
+			"reports why.  A case that runs alone, in several processes (--role, --lab) or with a capture has a " +
+			"fixture of its own.\n\nWith `scope: run` cases of several files share a fixture in the same way, and " +
+			"run one after another.  The fixture is in a file of fragments that they import under the same prefix, " +
+			"and that has no cases.  Roles with their buffers, devices and guests, `defaults` and `provider` must be " +
+			"the same in these files.  A file that differs sets the fixture up again.  A case that also needs a " +
+			"fixture of scope file shares with cases of its file only.",
 			[]string{"fixtures"}, []string{"fixtures"}},
 		{"Standard fragments", "What most scenarios begin and end with needs no file: `imports: {cm: std/cm}`.  " +
 			"Roles are called server and client, endpoints ep and listener, " +
 			"unless `with` says otherwise.  `rdmarun explain std/cm` shows the steps.",
 			[]string{"std"}, []string{"std/cm", "cm.listen", "cm.request"}},
 		{"Parameters", "A parameter is set by `-p NAME=VALUE`, by `--params FILE` or by the variable " +
-			"`RDMARUN_PARAM_NAME`; without a default it must be.",
+			"`RDMARUN_PARAM_NAME`.  A parameter without a default must be set.",
 			[]string{"params", "type"}, []string{"sizes"}},
-		{"Roles", "The parties.  A role has registered memory, and endpoints that its steps make; or a WebAssembly " +
-			"program plays it, which has memory of its own; " +
-			"or a script in JavaScript, which calls what guests call: [guests/README.md](../../guests/README.md) " +
-			"says how.",
-			[]string{"roles", "buffers", "path", "place", "guest", "allow", "input", "limits"},
-			[]string{"buffers", "guest", "function", "script"}},
-		{"Cases", "Each combination of a matrix is a case of its own; the values stand in its id, " +
-			"`faults.yaml::remote key violation[bad=past_end]`.  A case ends " +
-			"as passed, failed, skipped (its requirements do not hold), or xfailed (failed as its xfail says); one " +
-			"that has an xfail and passes has failed, and so has one that fails otherwise than `raises` of its " +
-			"xfail says.",
+		{"Roles", "A role has registered memory, and endpoints that its steps make.  Or a program plays it: " +
+			"a guest in WebAssembly, a script in JavaScript with the functions of guests " +
+			"([guests/README.md](../../guests/README.md)), or a native program " +
+			"([programs.md](../how-to/programs.md)).",
+			[]string{"roles", "buffers", "path", "place", "guest", "allow", "program", "input", "limits"},
+			[]string{"buffers", "guest", "function", "script", "program"}},
+		{"Cases", "Each combination of a matrix is a case of its own, with the values in its id: " +
+			"`faults.yaml::remote key violation[bad=past_end]`.  The name of a case ends with the values that it " +
+			"does not show as they are.  With n=1, `bad $(n + 3)` is `bad 4[n=1]`, and its id has `bad[n=1]`.  A " +
+			"case ends as passed, failed, skipped (its requirements do not hold), or xfailed (its xfail expects the " +
+			"failure).  A case with an xfail fails if it passes, or if its failure is not the one of `raises`.",
 			[]string{"cases", "matrix", "xfail", "raises", "requirement"}, []string{"matrix", "requires", "xfail"}},
-		{"Steps", "A step does one thing: a verb ([verbs.md](verbs.md)), or one of the actions below; its other " +
-			"keys say more about it.  Steps run one after another over " +
+		{"Steps", "A step has one action: a verb ([verbs.md](verbs.md)), or one of the actions below.  Its other " +
+			"keys are modifiers.  Steps run one after another over " +
 			"all roles: a step begins when the one before has ended.  Connections are asynchronous, as they are to " +
-			"programs: what becomes of a call is told by an event, for " +
-			"which wait_event waits.  In a loop `as: \"eps[$(i)]\"` gives one of several a name: other steps say " +
-			"`ep: \"eps[2]\"`, or with an expression between the " +
-			"brackets, and expressions `client.eps[2].port`.",
-			[]string{"action", "step", "repeat", "took"},
+			"programs: the result of a call is an event, for which wait_event waits.  " +
+			"In a loop `as: \"eps[$(i)]\"` names each of several results.  Other steps use `ep: \"eps[2]\"`, or an " +
+			"expression between the brackets.  Expressions use `client.eps[2].port`.",
+			[]string{"action", "step", "repeat", "stages", "took"},
 			[]string{
 				"expect", "took", "leftovers", "do", "repeat", "as-several", "for_each", "parallel", "barrier", "tags",
 			}},
-		{"Expectations", "A call must succeed and a completion have status SUCCESS, unless `expect` says otherwise; " +
-			"it replaces only the fields that it names.  Fields are " +
-			"the results of the verb, with a value or a matcher; several matchers of a field must all hold.  Of a " +
-			"call that must fail `expect: {errno: EINVAL}` is the " +
-			"whole expectation; of a wait that must end without anything, `expect: {none: true}`.  `expect: any` " +
-			"takes " +
-			"whatever comes - any status, any errno - but something must; without `expect` it would have to be a " +
-			"success.",
+		{"Expectations", "A call must succeed and a completion must have status SUCCESS, unless `expect` differs.  " +
+			"It replaces only the fields that it names.  Fields are " +
+			"the results of the verb, with a value or a matcher.  Several matchers of a field must all hold.  " +
+			"`expect: {errno: EINVAL}` is the whole expectation of a call that must fail.  " +
+			"`expect: {none: true}` is that of a wait in which nothing may come.  `expect: any` " +
+			"accepts any status and any errno, but one must come.",
 			[]string{"matcher"}, []string{"approx", "padded", "errno", "anything may come"}},
 		{"Bytes", "Private data, and what fill and check write and compare, have one of these forms; `fill` and " +
 			"`check: {equals: ..}` have them as keys.  " +
-			"fill repeats text, hex and byte to the end of a buffer's range; repeat and fields stand once.  " +
-			"check compares byte with every byte of the range, and other data with as many bytes as it has. " +
-			"With a length, it repeats data as fill does.  `decode` reads integers of the same names.  Private data " +
-			"arrives padded with zeros, as long as its message has room (56 bytes of a request, 196 of an " +
-			"acceptance, 148 of a refusal; iWARP pads nothing): compare it by `padded`, its beginning by `prefix`.",
+			"fill repeats text, hex and byte to the end of a buffer's range.  It writes repeat and fields once.  " +
+			"For byte, check compares every byte of the range; for other data, as many bytes as it has.  " +
+			"With a length, it repeats data as fill does.  Integers of the same names are for `decode`, too.\n\n" +
+			"Private data arrives padded with zeros: 56 bytes with a request, 196 with an acceptance, 148 with a " +
+			"rejection.  iWARP does not pad.  Compare private data by `padded`, and its beginning by `prefix`.",
 			[]string{"data", "integer"}, []string{"fields", "host64"}},
-		{"Expressions", "`$(..)` is an expression, anywhere in a value; assert, if, when and requires are " +
-			"expressions without it.  In flow style an expression with a comma, a bracket or a " +
-			"quote needs quotes around the value.  Numbers, texts ('..' or \"..\"), true, false, nil, lists [1, 2], " +
-			"mappings {'a': 1}, sizes (4KiB) and " +
-			"durations (655.36ms) are values.  A size is a number; durations add up and compare with durations, and " +
-			"a number times a duration is one.",
+		{"Expressions", "`$(..)` is an expression, anywhere in a value.  assert, if, when and requires are " +
+			"expressions without it.  In flow style an expression with a comma, a bracket or a quote needs quotes " +
+			"around the value.  Values are numbers, texts ('..' or \"..\"), true, false, nil, lists [1, 2], mappings " +
+			"{'a': 1}, sizes (4KiB) and durations (655.36ms).  A size is a number.  Durations add up and compare " +
+			"with durations, and a number times a duration is a duration.  Texts for readers (log, messages, names " +
+			"of cases) show a parameter alone with its unit, `$(size)` as 4KiB.  Arguments of programs and guests " +
+			"get the number.",
 			[]string{"name", "operator", "function", "unit"},
 			[]string{"ROLE.BUFFER.addr", "+", "KiB", "abs", "split", "filter", "date"}},
-		{"Faults", "`fault` breaks the way between two roles, or their device, until heal or the end of the case; " +
-			"only soft can.  drop selects messages: all; data, the packets of queue pairs; cm, all messages of " +
-			"the connection manager; or one kind, named as in `rdmarun explain message`.  action says what " +
-			"happens to it.",
+		{"Faults", "`fault` disturbs the packets between two roles, or their device, until heal or the end of the " +
+			"case.  Only soft has faults.  drop selects messages: all; data, the packets of queue pairs; cm, all " +
+			"messages of the connection manager; or one kind, named as in `rdmarun explain message`.  action is what " +
+			"happens to them.",
 			nil, []string{"fault", "REQ", "directed", "duplicate", "kill", "removal", "RNR_RETRY_EXC_ERR"}},
-		{"Times", "How long until an end gives up, or tries again: `within` must be longer, and `took` can ask " +
-			"for just that.  They are soft's to the microsecond, and " +
-			"Linux's on RoCE; the manager of an InfiniBand subnet and later kernels may give packets another " +
+		{"Times", "These are the times after which an end gives up, or tries again.  `within` must be longer, and " +
+			"`took` can expect exactly such a time.  They are soft's to the microsecond, and those of " +
+			"Linux on RoCE.  The manager of an InfiniBand subnet and later kernels may give packets another " +
 			"lifetime.\n\n" + timeTable(),
 			nil, []string{"times", "REP", "RTU", "DREQ"}},
 		{"Measurements and thresholds", "A threshold compares fields of a metric with constants, which have units, " +
-			"or expressions.  " +
-			"Between braces stands what chooses among several: tags of the step, its name, the size.  A threshold " +
-			"of the file concerns each case that has a step measured so - a metric with these " +
-			"tags, of whatever size, also in a fragment - and no other; one of a case, that case.  Both may name " +
-			"values of the case's matrix.  A threshold whose step has no sample fails.  A file in which no case " +
-			"has such a step is an error.  `loop` and " +
-			"`duration` are on the provider's clock, " +
-			"latency, bandwidth and connections are measured in real time.  `fairness` and `spread` compare all " +
-			"that the threshold chooses, of each size and stage: their `avg`, " +
-			"and of loops their `count`.  Fairness is Jain's index, 1 where all have the same and 1/n where one of " +
-			"n has everything; spread is the greatest divided by the least: `spread <= 1.1` where all are within 10 " +
-			"% of each other.",
+			"or expressions.  The braces select among several: tags of the step, its name, the size.  A threshold of " +
+			"the file concerns each case with such a step.  The step is measured by the metric and has the tags, of " +
+			"whatever size, also in a fragment.  A threshold of a case concerns that case.  Both may name values of " +
+			"the case's matrix.  A threshold without a sample of its step fails.  A file in which no case has such a " +
+			"step is an error.\n\nThe metrics `loop` and `duration` are on the provider's clock.  Latency, bandwidth " +
+			"and connections are measured in real time.\n\nThe fields `fairness` and `spread` compare the " +
+			"measurements that the threshold selects, of each size and stage.  They compare `avg`, of loops `count`, " +
+			"of programs `value`.  Fairness is Jain's index: 1 if all are equal, and 1/n if one of n has " +
+			"everything.  Spread is the greatest divided by the least: `spread <= 1.1` if all are within 10 % of " +
+			"each other.",
 			[]string{"thresholds", "abort_on_fail", "metric"}, []string{"measure", "thresholds", "loop"}},
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"rdmarun/host/scenario/diag"
@@ -44,6 +45,49 @@ func TestReferenceIsUpToDate(t *testing.T) {
 			t.Errorf("%s is not what the tables make (%v): run go generate ./cmd/rdmarun", path, err)
 		}
 	}
+}
+
+// configSchema is the JSON Schema of rdmarun.yaml: a property for each flag of any command.
+func configSchema(root *cobra.Command) ([]byte, error) {
+	properties := make(map[string]map[string]any)
+	known := flagNames(root)
+	for _, command := range allCommands(root) {
+		command.Flags().VisitAll(func(flag *pflag.Flag) {
+			if known[flag.Name] && properties[flag.Name] == nil {
+				properties[flag.Name] = flagSchema(flag)
+			}
+		})
+	}
+	var text bytes.Buffer
+	err := printJSON(&text, map[string]any{
+		"$schema": "https://json-schema.org/draft/2020-12/schema",
+		"title":   "rdmarun configuration 1",
+		"description": "Flags by their names, for all commands that have them: ./rdmarun.yaml and " +
+			"$XDG_CONFIG_HOME/rdmarun/config.yaml.",
+		"type":                 "object",
+		"properties":           properties,
+		"additionalProperties": false,
+	})
+	return text.Bytes(), err
+}
+
+// flagSchema is what a flag takes; a flag of several commands may have other words in each, so words are left to the
+// flag.
+func flagSchema(flag *pflag.Flag) map[string]any {
+	one := map[string]any{"type": []string{"string", "number", "boolean"}}
+	switch flag.Value.Type() {
+	case "bool":
+		one = map[string]any{"type": "boolean"}
+	case "int":
+		one = map[string]any{"type": "integer"}
+	case "float64":
+		one = map[string]any{"type": "number"}
+	}
+	if _, isList := flag.Value.(pflag.SliceValue); isList {
+		one = map[string]any{"anyOf": []any{one, map[string]any{"type": "array", "items": one}}}
+	}
+	one["description"] = flag.Usage
+	return one
 }
 
 // TestReadmeLinksTheReference: readers do not find a page without a link.

@@ -134,7 +134,7 @@ type outFlags struct {
 
 func (f *outFlags) register(command *cobra.Command) {
 	command.Flags().StringArrayVarP(&f.targets, "out", "o", nil,
-		"write a report: FORMAT=FILE, - is stdout (repeatable; formats: "+strings.Join(formatNames(), ", ")+")")
+		"write a report: FORMAT=FILE, - is stdout (repeatable, formats: "+strings.Join(formatNames(), ", ")+")")
 	command.Flags().StringVar(&f.directory, "out-dir", "",
 		"write records, JUnit and HTML to a new folder below this one, linked as \"latest\"")
 	completeFlag(command, "out", completeFormats)
@@ -161,6 +161,11 @@ func completeFormats(*cobra.Command, []string, string) ([]string, cobra.ShellCom
 func parseTargets(flag string, texts []string) ([]output.Target, error) {
 	var targets []output.Target
 	for _, text := range texts {
+		if format, _, found := strings.Cut(text, "="); found {
+			if err := oneOf(format, formatNames()); err != nil {
+				return nil, usageError("%s: %w", flag, err)
+			}
+		}
 		target, err := output.ParseTarget(text)
 		if err != nil {
 			return nil, usageError("%s: %w", flag, err)
@@ -227,7 +232,7 @@ func openReports(targets []output.Target, stdout io.Writer) (*output.Outputs, er
 			return nil, withExit(exitEnvironment, fmt.Errorf("write the report %s: %w", target.Path, err))
 		case !info.IsDir():
 			return nil, withExit(
-				exitEnvironment, fmt.Errorf("write the report %s: %s is no folder", target.Path, folder),
+				exitEnvironment, fmt.Errorf("write the report %s: %s is not a folder", target.Path, folder),
 			)
 		}
 	}

@@ -50,7 +50,13 @@ var rerunFiles = map[string]string{
 	"both.yaml":    "roles: {a: {}, b: {}}\nsteps: [{parallel: [{role: a, log: x}, {assert: 1 == 2}]}]",
 	"skipped.yaml": "roles: {a: {}}\nrequires: [transport.iwarp]\nsteps: [{role: a, log: x}]",
 	"shared.yaml":  sharedCases,
-	"device.yaml":  "roles: {a: {}}\nsteps: [{role: a, log: x}]",
+	"trap.yaml":    "roles: {a: {guest: {module: trap.wasm}}}\nsteps: [{role: a, guest: run}]",
+	"fixture.yaml": "roles: {a: {}}\nfixtures: {f: {setup: [{assert: 1 == 2}]}}\nneeds: [f]\n" +
+		"cases: [{name: x, steps: [{role: a, log: x}]}]",
+	"took.yaml": "provider: {soft: {clock: virtual}}\nroles: {a: {}}\nsteps: [{sleep: 2ms, took: {max: 1ms}}]",
+	"lab.yaml": "roles: {a: {}, b: {}}\n" +
+		"steps: [{role: a, log: x}, {role: b, query_device: {}, expect: {max_qp: 1}}]",
+	"device.yaml": "roles: {a: {}}\nsteps: [{role: a, log: x}]",
 }
 
 // sharedCases are cases that share a fixture, of which the last fails.
@@ -67,6 +73,10 @@ cases:
 
 // TestRerun: the command that a failure prints fails in the same way, whatever of the command line it was due to.
 func TestRerun(t *testing.T) {
+	trap, err := filepath.Abs(filepath.Join("..", "..", "host", "guest", "testdata", "trap.wasm"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Chdir(t.TempDir())
 	for name, text := range rerunFiles {
 		if err := os.WriteFile(name, []byte("rdmarun: v1\n"+text+"\n"), 0o600); err != nil {
@@ -76,12 +86,25 @@ func TestRerun(t *testing.T) {
 	if err := os.WriteFile("params.yaml", []byte("n: 5\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	module, err := os.ReadFile(trap)
+	if err == nil {
+		err = os.WriteFile("trap.wasm", module, 0o600)
+	}
+	if err == nil {
+		hosts := "rdmarun: lab/v1\nhosts: {x: {command: [env, RUN=1]}, y: {command: [env, RUN=1]}}\n" +
+			"place: {a: x, b: y}\n"
+		err = os.WriteFile("hosts.yaml", []byte(strings.ReplaceAll(hosts, "RUN", runAsRdmarun)), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	if failure, code := runForFailure(t, nil, "rdmarun run baseline.yaml --save-baseline main"); code != 0 {
 		t.Fatalf("exit code %d, %+v", code, failure)
 	}
 	for name, test := range map[string]struct {
 		command string
 		env     []string
+		has     string // in the rerun command
 	}{
 		"a parameter":               {command: "rdmarun run assert.yaml -p n=3"},
 		"a parameter of one file":   {command: "rdmarun run other.yaml assert.yaml -p n=3 -p unknown_elsewhere=x"},
@@ -113,11 +136,30 @@ func TestRerun(t *testing.T) {
 		"several jobs":              {command: "rdmarun run drawn.yaml cases.yaml -j 2 --id 'cases*not*'"},
 		"a skip that is none":       {command: "rdmarun run skipped.yaml --strict"},
 		"a device that is not here": {command: "rdmarun run device.yaml -d a=mlx5_7"},
+		"a guest's trap":            {command: "rdmarun run trap.yaml"},
+		"a fixture":                 {command: "rdmarun run fixture.yaml"},
+		"a step that took too long": {command: "rdmarun run took.yaml --time-scale 1.5"},
+		"a host of a lab":           {command: "rdmarun run lab.yaml --lab hosts.yaml", has: " --lab hosts.yaml "},
+		"a strict sandbox": {
+			command: "rdmarun run assert.yaml -p n=3 --sandbox strict", has: " --sandbox strict ",
+		},
+		"a library": {command: "rdmarun run assert.yaml -p n=3 --library x.so", has: " --library x.so "},
+		"a device of perf": {
+			command: "rdmarun perf write_bw send_lat --loopback -s 64,4KiB -D 1 -d client=mlx5_7 -o csv=perf.csv",
+			has:     "perf write_bw send_lat --device client=mlx5_7 --duration 1s --loopback --sizes 64,4KiB --seed ",
+		},
+		"the timeout of perf": {
+			command: "rdmarun perf write_bw -b -D 1h --loopback --timeout 400ms --seed 7",
+			has:     "perf write_bw --bidirectional --duration 1h --loopback --timeout 400ms --seed 7",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			first, code := runForFailure(t, test.env, test.command)
 			if first.Rerun == "" || code == 0 {
 				t.Fatalf("exit code %d, %+v", code, first)
+			}
+			if !strings.Contains(first.Rerun, test.has) {
+				t.Errorf("%s lacks %s", first.Rerun, test.has)
 			}
 			again, codeAgain := runForFailure(t, nil, first.Rerun)
 			if codeAgain != code || again.What != first.What || again.Line != first.Line || again.File != first.File ||
@@ -139,7 +181,7 @@ func runForFailure(t *testing.T, env []string, command string) (failure record.F
 		t.Fatal(err)
 	}
 	records := filepath.Join(folder, "run.jsonl")
-	run := exec.Command("sh", "-c", command+" -q -o jsonl="+records)
+	run := exec.Command("sh", "-c", command+" --quiet -o jsonl="+records)
 	run.Env = append(
 		append(os.Environ(), "PATH="+folder+":"+os.Getenv("PATH"), "HOME="+folder, "XDG_STATE_HOME="+folder), env...,
 	)

@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -65,6 +68,15 @@ func environment(pairs []string) map[string]string {
 	return env
 }
 
+// environmentPairs is the inverse of environment, in the order of names.
+func environmentPairs(env map[string]string) []string {
+	pairs := make([]string, 0, len(env))
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		pairs = append(pairs, name+"="+env[name])
+	}
+	return pairs
+}
+
 // interruptError is the cause of a context that a signal ended.
 type interruptError struct{ signal os.Signal }
 
@@ -103,7 +115,7 @@ func (a *app) temporaryFolder(what string) (string, error) {
 	folder, err := os.MkdirTemp("", "rdmarun-")
 	if err != nil {
 		return "", withHint(
-			withExit(exitEnvironment, fmt.Errorf("a folder for %s: %w", what, err)), "TMPDIR can name another place",
+			withExit(exitEnvironment, fmt.Errorf("a folder for %s: %w", what, err)), "set TMPDIR to another folder",
 		)
 	}
 	a.folders = append(a.folders, folder)
@@ -143,6 +155,10 @@ const rootExample = `  rdmarun run scenarios/rping.yaml
 var commandConstructors = []func(*app) *cobra.Command{
 	newGuestCommand,
 	newExecCommand,
+	newTraceCommand,
+	newCheckCommand,
+	newRecordCommand,
+	newLegalCommand,
 	newRunCommand,
 	newAgentCommand,
 	newPerfCommand,
@@ -178,14 +194,20 @@ func (a *app) run() (code exitCode) {
 	for _, command := range allCommands(root) {
 		a.enterThrough(command, &running)
 	}
-	command, err := root.ExecuteContextC(ctx)
+	err := errors.Join(strictHelp(root), checkCommand(root, withTestFlags(a.args)))
+	command := root
+	if err == nil {
+		command, err = root.ExecuteContextC(ctx)
+	}
 	if err != nil && !running {
-		// Cobra refused the command line before any command began.
+		// The command line was rejected before any command began.
 		help := fmt.Sprintf("see %q", strings.TrimSpace(command.CommandPath()+" --help"))
 		if near := nearestFlag(command, err); near != "" {
 			help = near
 		}
-		err = withHint(withExit(exitUsage, plainly(err)), help)
+		if err = withExit(exitUsage, plainly(err)); !hasHint(err) {
+			err = withHint(err, help)
+		}
 	}
 	if err != nil {
 		printError(a.stderr, err)
@@ -224,8 +246,8 @@ func allCommands(root *cobra.Command) []*cobra.Command {
 	return commands
 }
 
-// enterThrough makes a command take unset flags from the environment and the configuration and then note that it runs:
-// errors before that point are the user's command line, errors after it are the command's own.
+// enterThrough makes a command take unset flags from the environment and the configuration, and then record that it
+// runs. Errors before that point are the user's command line, errors after it are the command's own.
 func (a *app) enterThrough(command *cobra.Command, running *bool) {
 	inner := command.RunE
 	if inner == nil {

@@ -14,9 +14,11 @@ import (
 
 	"rdmarun/host/guest"
 	"rdmarun/host/output/terminal"
+	"rdmarun/host/program"
 	"rdmarun/host/record"
 	"rdmarun/host/sandbox"
 	"rdmarun/host/scenario"
+	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/quantity"
 	"rdmarun/host/scenario/shell"
 	"rdmarun/rdmacore"
@@ -24,16 +26,16 @@ import (
 
 const runLong = `Run scenarios: files, and all scenarios below directories (default: ./scenarios).
 
-Everything is checked before anything runs; see "rdmarun validate".  A case fails
-when an expectation does not hold, when it leaves completions or events behind that
-nobody asked for, and when something cannot be freed.
+Everything is checked before anything runs; see "rdmarun validate". A case fails when an
+expectation is not met, when it leaves unmatched completions or events, and when
+something cannot be freed.
 
 Parameters of a scenario are set by -p NAME=VALUE, in a file (--params), or in the
-environment as RDMARUN_PARAM_NAME.  A case that lacks a parameter's value is
-skipped, unless its file was named on the command line.
+environment as RDMARUN_PARAM_NAME. A case without a value for a parameter is skipped. If
+its file was named on the command line, that is an error instead.
 
-Shown is a line for each case as it ends, then the failures in full, each with what
-led to it and the command that runs it again, then the counts.
+The output is a line for each case as it ends, then the failures in full, then the
+counts. A failure has the steps that led to it and the command that runs it again.
 
 The first SIGINT or SIGTERM ends the running case, runs its "finally" steps and
 frees everything; a second one ends rdmarun at once.`
@@ -160,7 +162,7 @@ func runChecked(
 	}
 	config.Environment = a.environment()
 	config.Confine = flags.sandbox.confine(a)
-	if !flags.unlisted {
+	if flags.whole == "" {
 		if last := beginLastRun(a, cases); last != nil {
 			config.Consumers = append(config.Consumers, last)
 		}
@@ -230,8 +232,9 @@ func runCode(t record.Totals, baselineHeld bool) exitCode {
 
 // runFlags are the flags of run; perf has some of them.
 type runFlags struct {
-	unlisted     bool // what runs has no file, so nothing can run it again by its name
+	whole        string // the command that runs the same again, where there is no file to name; "" where there is
 	provider     string
+	library      string
 	chosen       bool // the provider is the user's choice, and comes before the files'
 	places       placeFlags
 	shared       participantFlags
@@ -246,6 +249,7 @@ type runFlags struct {
 	retries      int
 	seed         seedFlag
 	seeds        seedsFlag
+	legal        legalFlag
 	fabric       string
 	sharedFabric bool
 	link         *formatFlag
@@ -278,8 +282,8 @@ func newRunFlags() runFlags {
 // runGroups are the parts of the list of flags, each with its flags in the order in which they help.
 var runGroups = []flagGroup{
 	{"Select", []string{"tags", "keyword", "id", "last-failed", "shard", "shuffle", "allow-empty", "dry-run"}},
-	{"Target", []string{"param", "params", "provider", "device", "gid", "seed", "seeds", "link"}},
-	{"Several processes", []string{"role", "peer", "meet", "wait", "fabric", "shared"}},
+	{"Target", []string{"param", "params", "provider", "device", "gid", "seed", "seeds", "link", "legal"}},
+	{"Several processes", []string{"role", "peer", "meet", "wait", "fabric", "shared", "library"}},
 	{"Several hosts", []string{"lab", "place", "nats", "nats-user", "creds", "nkey", "tlsca", "tlscert", "tlskey"}},
 	{
 		"Output",
@@ -316,7 +320,11 @@ func (f *runFlags) register(a *app, command *cobra.Command) {
 		&f.sharedFabric, "shared", false,
 		"share --fabric with every user of this host (default: with this user and root)",
 	)
-	set.BoolVar(&f.allowEmpty, "allow-empty", false, "an empty selection is no failure (otherwise exit code 5)")
+	set.StringVar(
+		&f.library, "library", "",
+		"the library to preload into programs that play roles (default: "+program.Library+" next to rdmarun)",
+	)
+	set.BoolVar(&f.allowEmpty, "allow-empty", false, "an empty selection is not a failure (otherwise exit code 5)")
 	set.BoolVarP(&f.dryRun, "dry-run", "n", false, "show what would run, and run nothing")
 	set.IntVarP(&f.jobs, "jobs", "j", f.jobs, "cases at once, each on a provider of its own (soft only)")
 	set.StringVar(&f.repeat, "repeat", f.repeat, "run everything N times, or until-fail")
@@ -337,10 +345,11 @@ func (f *runFlags) register(a *app, command *cobra.Command) {
 
 // registerTarget registers what a run is on.  gid is the letter of --gid, "" for none.
 func (f *runFlags) registerTarget(a *app, command *cobra.Command, gid string) {
-	registerProvider(command, &f.provider, softProvider, providerUsage, autoProvider)
+	registerProvider(command, &f.provider, rdmacore.Soft, providerUsage, autoProvider)
 	f.places.register(a, command, gid)
 	command.Flags().Var(&f.seed, "seed", "seed of soft's random numbers, to repeat a run")
 	f.link = registerLink(command, rdmacore.LinkLocal)
+	registerLegal(command, &f.legal)
 }
 
 // registerLab registers the hosts of a run.
@@ -391,8 +400,12 @@ func (f *runFlags) begin(command *cobra.Command, a *app) (scenario.RunConfig, er
 		return config, err
 	}
 	config.Participant = participant
-	if participant != nil && !command.Flags().Changed("link") {
+	switch {
+	case command.Flags().Changed("link"):
+	case participant != nil:
 		config.Link = rdmacore.LinkUDP // what reaches another process
+	default:
+		config.Link = "" // what the case needs
 	}
 	if err := errors.Join(f.shared.check(f, &config), f.lab.check(f), f.checkSandbox()); err != nil || !f.lab.active() {
 		return config, err
@@ -414,13 +427,18 @@ func (f *runFlags) config(a *app) (scenario.RunConfig, error) {
 		return scenario.RunConfig{}, err
 	}
 	config := scenario.RunConfig{
-		ProviderName: f.provider, FilesChoose: !f.chosen, Link: f.link.value, Fabric: f.fabric,
+		ProviderName: f.provider, FilesChoose: !f.chosen, Link: f.link.value, Legal: f.legal.Legal, Fabric: f.fabric,
 		SharedFabric: f.sharedFabric, Jobs: f.jobs, Retries: f.retries, FailFast: f.failFast, Strict: f.strict,
-		Seed: f.seed.value, Rerun: f.rerun(), GuestCache: f.sandbox.cache(a), GuestCompiler: guest.OwnCompiler(),
+		Seed: f.seed.value, Rerun: f.rerun(), RerunWhole: f.whole != "", GuestCache: f.sandbox.cache(a),
+		GuestCompiler:      guest.OwnCompiler(),
+		ProgramEnvironment: a.env, SoftLibrary: f.library,
 		Warn:      a.warn,
-		TimeScale: f.timeScale, Stall: f.stall, Interval: time.Duration(f.interval), NoThresholds: f.noThresholds,
+		TimeScale: f.timeScale, Stall: f.stall, Interval: time.Duration(f.interval),
+		NoThresholds: f.noThresholds,
 	}
-	if f.seed.value == nil {
+	if f.seed.value == nil && f.legal.Choices != 0 {
+		config.Drawn = max(f.legal.Seed, 1) // so that the seed of the choices repeats the run
+	} else if f.seed.value == nil {
 		config.Drawn = drawSeed()
 	}
 	if config.Places, err = f.places.read(); err != nil {
@@ -434,7 +452,10 @@ func (f *runFlags) config(a *app) (scenario.RunConfig, error) {
 	case f.repeat == "until-fail":
 		config.UntilFail = true
 	case badRepeat != nil || repeat < 1:
-		return config, usageError("--repeat %s: neither a number from 1 nor until-fail", f.repeat)
+		return config, withHint(
+			usageError("--repeat %s: neither a number from 1 nor until-fail", f.repeat),
+			diag.DidYouMean(f.repeat, []string{"until-fail"}),
+		)
 	default:
 		config.Repeat = repeat
 	}
@@ -481,16 +502,16 @@ func (f *runFlags) check() error {
 			usageError("--repeat %d: at most %d", repeat, maxRuns), "--repeat until-fail has no end of its own",
 		)
 	case f.timeout < 0:
-		return usageError("--timeout %s: a limit of time is not negative; 0 is none", f.timeout)
+		return usageError("--timeout %s: the time must not be negative (0: no limit)", f.timeout)
 	case f.stall < 0:
 		return usageError(
-			"--stall-timeout %s: a limit of time is not negative; 0 leaves what the scenario says", f.stall,
+			"--stall-timeout %s: the time must not be negative; 0 keeps the scenario's value", f.stall,
 		)
 	case !(f.timeScale > 0) || math.IsInf(f.timeScale, 0):
 		return withHint(
 			usageError("--time-scale %g: a number above 0", f.timeScale), "4 lets everything take four times as long",
 		)
-	case f.jobs > 1 && f.provider != softProvider:
+	case f.jobs > 1 && f.provider != rdmacore.Soft:
 		return withHint(usageError("--jobs %d: only provider soft runs several cases at once", f.jobs),
 			"cases on a device would disturb each other; leave --jobs out")
 	case f.interval < 0 || f.interval > 0 && time.Duration(f.interval) < leastInterval:
@@ -502,7 +523,7 @@ func (f *runFlags) check() error {
 			usageError("--fabric %s: cases of one fabric run one at a time, since ports are the fabric's", f.fabric),
 			"leave --jobs out",
 		)
-	case f.fabric != "" && f.provider != softProvider:
+	case f.fabric != "" && f.provider != rdmacore.Soft:
 		return usageError("--fabric %s: only programs on soft have fabrics", f.fabric)
 	case f.sharedFabric && f.fabric == "":
 		return withHint(usageError("--shared: no fabric is named that could be shared"), "add --fabric NAME")
@@ -521,6 +542,8 @@ func (f *runFlags) checkSoft(config *scenario.RunConfig, cases []scenario.Select
 		return usageError("--seed: only provider soft draws its numbers from a seed")
 	case f.link.value != rdmacore.Links()[0]:
 		return usageError("--link: only provider soft has links to choose from")
+	case f.legal.Choices != 0:
+		return usageError("--legal: only provider soft makes legal choices")
 	case f.capture.path != "":
 		return errNotCaptured("--capture")
 	case f.capture.onFailure != "":
@@ -554,24 +577,27 @@ func cyclesPerNanosecond(cpuinfo string) (float64, error) {
 		}
 	}
 	return 0, withHint(withExit(
-		exitEnvironment, errors.New("--units cycles: the kernel does not tell the processor's frequency"),
+		exitEnvironment, errors.New("--units cycles: the kernel does not report the processor's frequency"),
 	),
 		"/proc/cpuinfo has no \"cpu MHz\" here; leave --units out")
 }
 
 // rerun is the command line without parameters and files, for the last line of a failure: with all flags that decide
-// how a case ends.  It is empty where there are no files.
+// how a case ends.
 func (f *runFlags) rerun() string {
-	if f.unlisted {
-		return ""
+	if f.whole != "" {
+		return f.whole
 	}
 	words := []string{"rdmarun", "run"}
 	add := func(flag, value string) { words = append(words, flag, shell.Word(value)) }
-	if f.provider != softProvider || f.chosen {
+	if f.provider != rdmacore.Soft || f.chosen {
 		add("-P", f.provider)
 	}
 	if f.link.value != rdmacore.Links()[0] {
 		add("--link", f.link.value)
+	}
+	if f.legal.Choices != 0 {
+		add("--legal", f.legal.String())
 	}
 	if f.fabric != "" {
 		add("--fabric", f.fabric)
@@ -595,6 +621,12 @@ func (f *runFlags) rerun() string {
 	}
 	if f.strict {
 		words = append(words, "--strict")
+	}
+	if f.library != "" {
+		add("--library", f.library)
+	}
+	if mode := f.sandbox.value; mode != string(sandbox.Default) {
+		add("--sandbox", mode)
 	}
 	if f.timeout > 0 {
 		add("--timeout", quantity.Time(f.timeout))

@@ -52,7 +52,7 @@ func (f *sandboxFlag) enter(a *app, command *cobra.Command, files sandbox.Files)
 	return nil
 }
 
-// enterAgent restricts an agent, whose controller sends all files of its runs into memory.
+// enterAgent restricts an agent. Its controller sends all files of its runs into memory.
 func (f *sandboxFlag) enterAgent(a *app, command *cobra.Command) error {
 	if f.mode() != sandbox.Strict {
 		return nil
@@ -84,8 +84,8 @@ func (f *sandboxFlag) filter(a *app, starts bool) error {
 	return nil
 }
 
-// The variables that a command keeps in the mode strict besides those of its flags: where files are, what a terminal
-// shows, and what Go's runtime, sanitizers and the libraries of --provider verbs read.
+// The variables that a command keeps in the mode strict in addition to those of its flags. They are for paths of
+// files, for the terminal, for Go's runtime, for sanitizers, and for the libraries of --provider verbs.
 var (
 	keptNames = []string{
 		"HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "TMPDIR", "TERM", "COLUMNS", "NO_COLOR",
@@ -124,10 +124,13 @@ func (f *sandboxFlag) cache(a *app) string {
 	return filepath.Join(folder, string(sandbox.Strict))
 }
 
-// guestFiles are what a run of these guests may use.  It makes what a rule must name, because landlock knows no names
-// of files that do not exist: the cache, and the file of the trace.
+// guestFiles are what a run of these guests may use. It creates the cache and the file of the trace, because a rule of
+// landlock cannot name a file that does not exist.
 func (f *sandboxFlag) guestFiles(a *app, paths []string, trace *traceFlags) (sandbox.Files, error) {
-	files := sandbox.Files{Read: paths}
+	var files sandbox.Files
+	for _, path := range paths {
+		files.Read = append(files.Read, guest.CodeOf(path).Files()...)
+	}
 	if slices.ContainsFunc(paths, guest.IsScript) {
 		engine, err := guest.Engine()
 		if err != nil {
@@ -186,6 +189,12 @@ func (f *runFlags) enter(a *app, command *cobra.Command, paths []string, checked
 			return withHint(
 				usageError("--sandbox strict: %s is in a pack, which is unpacked for the run", each.Path),
 				"run the files that it was made of",
+			)
+		}
+		if each.Compiled.Programs {
+			return withHint(
+				usageError("--sandbox strict: %s starts native programs, which a restricted process cannot", each.Path),
+				"leave --sandbox out, or play these roles by guests",
 			)
 		}
 		needed = append(append(needed, each.Path), each.Needs()...)

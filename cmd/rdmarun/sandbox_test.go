@@ -26,12 +26,12 @@ import (
 // holeCommand is the name by which the test binary is rdmarun with a hole in its engine.
 const holeCommand = "rdmarun-hole"
 
-// holeMain is rdmarun, but what a guest writes to its standard output runs the payload of an escape, in the process of
-// the guest and after the guest's first instructions.
+// holeMain is rdmarun with a hole: a guest's write to its standard output runs the payload of an escape. It runs in
+// the process of the guest and after the guest's first instructions.
 func holeMain() {
 	a := processApp()
 	a.stdout = &hole{report: os.Stderr}
-	// an agent, whose standard output is its controller's: the last time is after its guest
+	// an agent, with standard output to its controller: the last time is after its guest
 	if slices.Contains(os.Args, "--stdio") {
 		a.stdout = &hole{report: os.Stderr, passes: os.Stdout}
 	}
@@ -455,7 +455,7 @@ func TestEscapeIsContained(t *testing.T) {
 				if err == nil || !strings.Contains(said, problem.Error()) {
 					t.Errorf("%v on a kernel without a sandbox: %s", err, said)
 				}
-				t.Skip("this kernel has no sandbox, and strict said so: ", problem)
+				t.Skip("this kernel has no sandbox, which strict reports: ", problem)
 			}
 			if err != nil {
 				t.Fatalf("%v\n%s", err, said)
@@ -472,8 +472,8 @@ func TestEscapeIsContained(t *testing.T) {
 	}
 }
 
-// TestCacheIsNoLink makes the folder of the cache, or the one above it, a link to another folder of this user, as the
-// owner of the folders above could.  An escaped guest does not write there.
+// TestCacheIsNoLink makes the folder of the cache, or its parent, a link to another folder of this user. The owner of
+// the folders above could do the same. An escaped guest does not write there.
 func TestCacheIsNoLink(t *testing.T) {
 	if problem := sandbox.Probe().Strict(); problem != nil {
 		t.Skip("this kernel has no sandbox: ", problem)
@@ -618,7 +618,7 @@ func TestAgentIsConfined(t *testing.T) {
 				if text := run.ends(t, exitEnvironment); !strings.Contains(text, problem.Error()) {
 					t.Errorf("on a kernel without a sandbox: %s", text)
 				}
-				t.Skip("this kernel has no sandbox, and strict said so: ", problem)
+				t.Skip("this kernel has no sandbox, which strict reports: ", problem)
 			}
 			run.ends(t, exitOK)
 			text, err := os.ReadFile(said)
@@ -631,8 +631,8 @@ func TestAgentIsConfined(t *testing.T) {
 	}
 }
 
-// TestJoinedAgentIsConfined looks at the process that an agent which waits on a NATS server starts for a run, when a
-// guest of the run has run.  What it says of its payload its controller prints.
+// TestJoinedAgentIsConfined checks a process after a guest of the run has run. An agent that waits on a NATS server
+// starts that process for the run. The controller prints its report on the payload.
 func TestJoinedAgentIsConfined(t *testing.T) {
 	support := sandbox.Probe()
 	if !support.Seccomp {
@@ -653,7 +653,7 @@ func TestJoinedAgentIsConfined(t *testing.T) {
 				if text := run.ends(t, exitEnvironment); !strings.Contains(text, problem.Error()) {
 					t.Errorf("on a kernel without a sandbox: %s", text)
 				}
-				t.Skip("this kernel has no sandbox, and strict said so: ", problem)
+				t.Skip("this kernel has no sandbox, which strict reports: ", problem)
 			}
 			said := run.ends(t, exitOK)
 			checkCache(t, folder, mode)

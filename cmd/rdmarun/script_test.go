@@ -16,6 +16,7 @@ import (
 
 	"rdmarun/host/bus/bustest"
 	"rdmarun/host/guest"
+	"rdmarun/host/program"
 	"rdmarun/internal/address"
 	"rdmarun/internal/toolchain"
 )
@@ -24,14 +25,14 @@ import (
 const runAsRdmarun = "RDMARUN_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(runAsRdmarun) != "" {
+	if os.Getenv(runAsRdmarun) != "" || len(os.Args) == 2 && os.Args[1] == program.SupervisorArgument {
 		main()
 	}
 	testscript.Main(m, map[string]func(){"rdmarun": main, "nats-server": bustest.Main, holeCommand: holeMain})
 }
 
 // TestScripts runs testdata/script/*.txtar, each the manual of one behaviour of the command line; the
-// first word of a file's name is the subcommand.  What the scripts have beside testscript's own words:
+// first word of a file's name is the subcommand.  The scripts' commands in addition to testscript's own:
 //
 //	exits CODE COMMAND ARGUMENT...   run a command that must exit with exactly that code
 //	until COMMAND ARGUMENT...        run a command again and again until it succeeds, for at most a minute
@@ -44,6 +45,7 @@ func TestMain(m *testing.M) {
 //	[javascript]                     the engine of scripts was built ("make javascript")
 //	[rdma]                           this machine's kernel has RDMA
 //	[soft-library]                   the library of "rdmarun exec" was built ("make build")
+//	[trace-library]                  that of "rdmarun trace" was
 //
 // With UPDATE_SCRIPTS set, a "cmp stdout FILE" rewrites the expected output in the script.
 func TestScripts(t *testing.T) {
@@ -158,7 +160,9 @@ func scriptCondition(project, condition string) (bool, error) {
 	case condition == "javascript":
 		file = filepath.Join(project, "bin", "javascript.wasm")
 	case condition == "soft-library":
-		file = filepath.Join(project, "bin", softLibrary)
+		file = filepath.Join(project, "bin", program.Library)
+	case condition == "trace-library":
+		file = filepath.Join(project, "bin/librdmarun-trace.so")
 	case condition == "rdma":
 		file = "/dev/infiniband/rdma_cm"
 	default:

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// mostAtStart is what the variables of one of our packages may allocate when rdmarun starts, in bytes.
-const mostAtStart = 512 << 10
+// maxAtStart is how many bytes the variables of one package of this module may allocate when rdmarun starts.
+const maxAtStart = 512 << 10
 
 // TestStartsAreLight has each package of this project prepare little before main: every command pays for it, also one
 // that runs a guest of a millisecond.  A regular expression of Unicode's letters took 13 ms and 10 MB.
@@ -25,8 +25,8 @@ func TestStartsAreLight(t *testing.T) {
 		t.Fatalf("Go's runtime says it in another way: %s", said)
 	}
 	for _, each := range inits {
-		if size, err := strconv.Atoi(each[2]); err != nil || size > mostAtStart {
-			t.Errorf("%s allocates %s bytes at the start; %d are the most (%v)", each[1], each[2], mostAtStart, err)
+		if size, err := strconv.Atoi(each[2]); err != nil || size > maxAtStart {
+			t.Errorf("%s allocates %s bytes at the start; %d are the most (%v)", each[1], each[2], maxAtStart, err)
 		}
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestLinksOfAnotherUser has another user put a link, to a file of this user or to nothing, where a command is to write
-// a file of each kind: nothing is written through it.
+// TestLinksOfAnotherUser has another user put a link where a command will write a file of each kind. The link leads to
+// a file of this user, or to nothing. Nothing is written through it.
 func TestLinksOfAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root gives a link to another user")

@@ -84,8 +84,8 @@ func (a *app) aside() io.Writer {
 	return a.progress.Above(a.stderr)
 }
 
-// canRedraw reports whether a line on w can be drawn anew: not in a file, not on a terminal that only prints, and not
-// in the log of a CI system, some of which pretend to be a terminal.
+// canRedraw reports whether a line on w can be redrawn. This is not so in a file, on a terminal that only prints, and
+// in the log of a CI system. Some of the latter pretend to be a terminal.
 func (a *app) canRedraw(w io.Writer) bool {
 	file, ok := w.(*os.File)
 	return ok && a.env["TERM"] != "dumb" && (a.env["CI"] == "" || a.env["CI"] == "false") &&
@@ -105,8 +105,8 @@ func (p progress) end() {
 	}
 }
 
-// table aligns cells that are separated by tabs, as text/tabwriter does.  On a terminal it also keeps the lines within
-// the width: a last column that is too wide is folded, and with too little room it goes below the others.
+// table aligns cells that are separated by tabs, as text/tabwriter does. On a terminal it also keeps the lines within
+// the width. A last column that is too wide is folded, and with too little room it goes below the others.
 type table struct {
 	bytes.Buffer
 	out   io.Writer
@@ -177,7 +177,7 @@ func (t *table) block(b *strings.Builder, rows [][]string) {
 			t.folded(b, strings.TrimRight(line.String()+last, " "), column)
 			continue
 		}
-		// The other columns leave no room: below them.
+		// The other columns do not fit: print them below.
 		t.folded(b, strings.TrimRight(line.String(), " "), 4)
 		if indent := len(row[0]) - len(strings.TrimLeft(row[0], " ")) + 4; last != "" {
 			t.folded(b, strings.Repeat(" ", indent)+last, indent)

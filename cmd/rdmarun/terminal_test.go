@@ -82,13 +82,13 @@ func commandOnTerminal(t *testing.T, columns uint16, folder string, env []string
 
 // wideLab has what is too wide for a terminal: a line of the file, names, a threshold, a table, a hint.
 const wideLab = `rdmarun: v1
-name: a laboratory with a name that is as long as it can be while somebody still wants to read all of it
+name: a laboratory with a name that is as long as it can be while a reader still wants to read all of it
 roles: {server: {}, client: {}}
 cases:
   - name: measured
     steps:
       - for_each: {depth: [1, 2]}
-        name: bandwidth of a device that has to be told from all the other ones there
+        name: bandwidth of a device that has to be kept from all the other ones there
         measure: {kind: bandwidth, op: RDMA_WRITE, from: client, to: server, sizes: [64, 4KiB], iterations: 100, depth: $(depth)}
   - name: refused
     steps:
@@ -133,9 +133,9 @@ func TestLinesKeepToTheTerminal(t *testing.T) {
 			t.Run(fmt.Sprint(name, columns), func(t *testing.T) {
 				sent, _ := commandOnTerminal(t, columns, folder, []string{"CLICOLOR_FORCE=1", "CI=true"}, test.args...)
 				plain := colours.ReplaceAllString(sent, "")
-				// The text of an example is a file's: it can be copied as it stands.
-				told, _, _ := strings.Cut(plain, "\r\nexample, a whole file (")
-				for _, line := range strings.Split(told, "\r\n") {
+				// The text of an example is a file's: it can be copied unchanged.
+				shown, _, _ := strings.Cut(plain, "\r\nexample, a whole file (")
+				for _, line := range strings.Split(shown, "\r\n") {
 					if n := utf8.RuneCountInString(line); n > int(columns) && !strings.Contains(line, "rerun: ") &&
 						strings.Contains(strings.TrimSpace(line), " ") {
 						t.Errorf("%d columns: %q", n, line)

@@ -44,13 +44,13 @@ const languageBegins = `A scenario is a YAML file that says what several roles d
     - {role: server, create_ep: {passive: true, port: 7471}, as: listener}
     - {role: client, create_ep: {to: server, port: 7471}, as: ep}
 
-A step has one verb ("rdmarun explain verb"), or one of the actions below, and beside it
+A step has one verb ("rdmarun explain verb"), or one of the actions below, and
 modifiers.  $(...) is an expression over parameters, results and buffers.
 `
 
 // unexpected is the rule of all expectations.
-const unexpected = `An unexpected result fails: another status, a completion or an event that is left over, an
-object that cannot be freed, a threshold without a sample.`
+const unexpected = `An unexpected result fails: another status, an unmatched completion or event, an object that
+cannot be freed, a threshold without a sample.`
 
 // languageTopic is the language on one page: how it begins, and the words of files and steps.
 func languageTopic() string {
@@ -59,7 +59,7 @@ func languageTopic() string {
 		title string
 		words []ast.Key
 	}{
-		{"Keys of a file", ast.Keys("file")}, {"Actions beside the verbs", ast.Keys("action")},
+		{"Keys of a file", ast.Keys("file")}, {"Actions other than verbs", ast.Keys("action")},
 		{"Modifiers of a step", ast.Keys("step")},
 	} {
 		text += "\n" + part.title + ":\n"
@@ -98,7 +98,7 @@ func exitCodesTopic() string {
 	}
 	long.WriteString(
 		"\n\nWhen several apply, the exit code is the first of 70, 130, 143, 124, 4, 1, 6, 5, 0.\n\n" +
-			"guest run and exec otherwise exit with the code of the guest or the program.",
+			"Otherwise guest run and exec exit with the code of the guest or the program.",
 	)
 	return long.String()
 }
@@ -107,7 +107,7 @@ func exitCodesTopic() string {
 func outputsTopic() string {
 	var long strings.Builder
 	long.WriteString(`Standard output is the result that was asked for, standard error progress, warnings and
-errors.  "run" leaves reports with --out FORMAT=FILE, several if it stands several times;
+errors.  "run" leaves reports with --out FORMAT=FILE, several if the flag is repeated;
 - is standard output, and people's text then goes to standard error.
 `)
 	for _, format := range output.Formats() {

@@ -35,15 +35,20 @@ func (f *traceFlags) register(command *cobra.Command) {
 	set.Lookup("trace").NoOptDefVal = traceAll
 	set.StringVar(&f.path, "trace-file", "", "write them to this file, not to standard error")
 	completeFlag(command, "trace", func(_ *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		names := []string{traceAll}
-		for _, function := range hostfuncs.Functions() {
-			names = append(names, function.Name)
-		}
-		return names, cobra.ShellCompDirectiveNoFileComp
+		return append([]string{traceAll}, functionNames()...), cobra.ShellCompDirectiveNoFileComp
 	})
 }
 
-// functions are those whose calls are shown; none: all.
+// functionNames are those of all host functions.
+func functionNames() []string {
+	var names []string
+	for _, function := range hostfuncs.Functions() {
+		names = append(names, function.Name)
+	}
+	return names
+}
+
+// functions are those with shown calls; none: all.
 func (f *traceFlags) functions() []string {
 	if f.names == traceAll {
 		return nil
@@ -58,6 +63,11 @@ func (f *traceFlags) open(a *app, into **trace.Tracer) (closing func() error, er
 			return nil, usageError("--trace-file: there is no --trace to write to it")
 		}
 		return func() error { return nil }, nil
+	}
+	for _, name := range f.functions() {
+		if err := oneOf(name, functionNames()); err != nil {
+			return nil, usageError("--trace: %w", err)
+		}
 	}
 	var out io.Writer = printable.NewWriter(a.stderr)
 	closeFile := func() error { return nil }

@@ -48,7 +48,7 @@ func newVersionCommand(a *app) *cobra.Command {
 		Use:         "version",
 		Short:       "Print the version of rdmarun",
 		Annotations: configOptional,
-		Args:        cobra.NoArgs,
+		Args:        noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			return printVersion(a.stdout, buildVersion(), format.value)
 		},

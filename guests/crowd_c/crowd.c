@@ -1,6 +1,6 @@
 /*
- * crowd: one of many guests that are connected in pairs, for `make bench`.  A server listens, a client connects and sends a
- * message; both then wait until all of them have come so far.
+ * crowd: one of many guests that are connected in pairs, for `make bench`. A server listens, a client connects and
+ * sends a message. Both then wait until all of them have got here.
  *
  *	clang --target=wasm32 -O2 -mbulk-memory -nostdlib -I../../sdk/c -Wl,--no-entry crowd.c -o crowd.wasm
  *	rdmarun guest run crowd.wasm -- server 7471		# and in another role of the same provider: client 7471
@@ -14,7 +14,7 @@ WASI(args_get) int wasi_args_get(char **argv, char *text);
 
 enum { SIZE = 64 };
 
-static const int64_t patience = 60000000000;
+static const int64_t wait_limit = 60000000000;
 static uint8_t message[SIZE];
 
 static rdmarun_handle must(int32_t result)
@@ -30,7 +30,7 @@ static rdmarun_handle must(int32_t result)
 
 static void meet(const char *name, uint32_t length)
 {
-	must(rdmarun_barrier(name, length, patience));
+	must(rdmarun_barrier(name, length, wait_limit));
 }
 
 __attribute__((export_name("_start"))) void start(void)
@@ -60,7 +60,7 @@ __attribute__((export_name("_start"))) void start(void)
 		ep = must(rdmarun_create_ep(channel, &info, pd, &attr));
 		must(rdmarun_listen(ep, 1));
 		meet("listening", 9);
-		must(rdmarun_expect_event(channel, ep, RDMARUN_EVENT_CONNECT_REQUEST, &event, patience));
+		must(rdmarun_expect_event(channel, ep, RDMARUN_EVENT_CONNECT_REQUEST, &event, wait_limit));
 		ep = event.ep;
 		qp = must(rdmarun_ep_qp(ep));
 		must(rdmarun_post_recv_one(qp, 0, message, SIZE, &mr));
@@ -71,10 +71,10 @@ __attribute__((export_name("_start"))) void start(void)
 		qp = must(rdmarun_ep_qp(ep));
 		must(rdmarun_connect(ep, 0));
 	}
-	must(rdmarun_expect_event(channel, ep, RDMARUN_EVENT_ESTABLISHED, &event, patience));
+	must(rdmarun_expect_event(channel, ep, RDMARUN_EVENT_ESTABLISHED, &event, wait_limit));
 	if (!serves)
 		must(rdmarun_post_send_one(qp, 0, message, SIZE, &mr));
-	must(rdmarun_wait_one(serves ? must(rdmarun_ep_recv_cq(ep)) : must(rdmarun_ep_send_cq(ep)), &wc, patience));
+	must(rdmarun_wait_one(serves ? must(rdmarun_ep_recv_cq(ep)) : must(rdmarun_ep_send_cq(ep)), &wc, wait_limit));
 	meet("connected", 9);
 	wasi_proc_exit(wc.status != RDMARUN_WC_SUCCESS);
 }

@@ -34,7 +34,7 @@ func parseOptions(args []string) (options, error) {
 	flags.IntVar(&o.clients, "clients", 1, "clients to serve, one after another")
 	flags.IntVar(&o.size, "size", 4096, "bytes of the longest message")
 	flags.IntVar(
-		&o.trapAfter, "trap-after", 0, "trap once so many messages have come, before the last is answered; 0: never",
+		&o.trapAfter, "trap-after", 0, "trap at the message with this number, before its answer (0: never)",
 	)
 	flags.DurationVar(&o.timeout, "timeout", 10*time.Second, "how long to wait for a client's next move")
 	if err := flags.Parse(args); err != nil {

@@ -112,7 +112,7 @@
     (i32.store (i32.const 1128) (i32.const 1))  ;; max_send_sge
     (i32.store (i32.const 1132) (i32.const 1))  ;; max_recv_sge
 
-    ;; Passive, any address, any port: which one, local_address tells.
+    ;; Passive, any address, any port: local_address returns which.
     (i32.store (i32.const 1024) (i32.const 64)) ;; struct_size
     (i32.store (i32.const 1028) (i32.const 1))  ;; flags: RAI_PASSIVE
     (local.set $listener (call $must (call $create_ep (local.get $channel) (i32.const 1024)

@@ -1,6 +1,6 @@
 /*
- * hop: two of it measure what a message costs a guest, with as few calls as there can be.  The server answers what the
- * client begins; the client prints a line a measurement, in nanoseconds or requests.
+ * hop: two of it measure what a message costs a guest, with as few calls as possible. The server answers what the
+ * client begins. The client prints a line a measurement, in nanoseconds or requests.
  *
  *	clang --target=wasm32 -O2 -mbulk-memory -nostdlib -I../../sdk/c -Wl,--no-entry hop.c -o hop.wasm
  *	rdmarun guest run hop.wasm -- server		# and in another role of the same provider: client

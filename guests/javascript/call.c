@@ -1,7 +1,7 @@
 /*
- * Calls of the ABI from scripts.  A script gives what the host reads, and gets what it writes: parameters that count the
- * elements of what is given, and those that are only written, are left out.  Memory that is given as bytes is the script's
- * own, so that a region is an ArrayBuffer.  What fails is thrown.
+ * Calls of the ABI from scripts. A script passes what the host reads, and gets what it writes. Parameters that count
+ * the elements of others, and those that are only written, are left out. Memory that is passed as bytes is the
+ * script's own, so that a region is an ArrayBuffer. A failure is thrown.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ static int is_given(const struct param *param)
 	return param->kind == IN || (param->kind == INOUT && !(param->shape && param->shape->sized));
 }
 
-/* Whether a number is told by what another parameter gives. */
+/* Whether another parameter determines a number. */
 static int follows(const struct function *function, int at)
 {
 	for (int i = 0; i < function->count; i++)
@@ -289,7 +289,7 @@ static JSValue written(struct call *c, int at, int32_t result)
 	if (param->count < 0)
 		return struct_to(c->ctx, param->shape, start);
 	list = JS_NewArray(c->ctx);
-	/* Of what is only written the result says how much there is. */
+	/* The result is the length of what is only written. */
 	count = is_given(param) || c->function->result == NO_RESULT ? c->arguments[param->count] : (uint64_t)result;
 	for (uint64_t i = 0; i < count && i < c->arguments[param->count]; i++) {
 		JSValue item = struct_to(c->ctx, param->shape, start + i * param->shape->size);

@@ -1,7 +1,7 @@
 /*
- * A guest that runs a script in JavaScript, whose heap is this guest's memory: NAME SOURCE ARGUMENT...  It has what guests
- * have and nothing else: no sockets, no timers, no files but those it is given.  RDMARUN_TIME_NS and RDMARUN_MEMORY in its
- * environment are what the script may take; what ends a script says where it was.
+ * A guest that runs a script in JavaScript, with the heap in this guest's memory: NAME SOURCE ARGUMENT...  It has what
+ * guests have and nothing else: no sockets, no timers, no files but those it is given.  RDMARUN_TIME_NS and
+ * RDMARUN_MEMORY in its environment are what the script may take; what ends a script says where it was.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -119,7 +119,7 @@ static JSValue read_file(JSContext *ctx, JSValueConst this, int given, JSValueCo
 	return result;
 }
 
-/* Math.random(): the engine's own begins with the time of day, which is the same each time where the host says so. */
+/* Math.random(): the engine's own begins with the time of day, which is the same each time if the host decides that. */
 static JSValue draw(JSContext *ctx, JSValueConst this, int given, JSValueConst *values)
 {
 	uint64_t drawn;
@@ -205,7 +205,7 @@ static void print_stack(const char *line)
 		fprintf(stderr, "    and further ones\n");
 }
 
-/* A promise that was rejected, and that nobody asks, is as an exception that nobody catches: the last of them is kept. */
+/* A promise that was rejected and has no handler is like an uncaught exception. The last of them is kept. */
 static JSValue rejected;
 static JSValueConst rejected_promise;
 static int is_rejected;

@@ -12,7 +12,7 @@ uint64_t now_ns(void);
 /* 1 while a call of the script is made, which --trace of the host shows; the host reads it (host/guest/script.go). */
 extern volatile uint32_t of_script;
 
-/* Whose number it is, for messages: a function and its parameter, or a struct and its field. */
+/* The owner of a number, for messages: a function and its parameter, or a struct and its field. */
 struct place {
 	const char *of, *name;
 };

@@ -1,4 +1,4 @@
-// What scripts have beside the ABI's own functions.
+// What scripts have in addition to the ABI's own functions.
 "use strict";
 
 rdma.SECOND = 1e9; // of timeouts, which are in ns
@@ -15,7 +15,7 @@ rdma.sge = function (region, view = region.bytes) {
   return { addr: rdma.address(view), length: view.byteLength, lkey: region.lkey };
 };
 
-// Waits for the next event of an endpoint, which must be of this type and tell of no fault.
+// Waits for the next event of an endpoint, which must be of this type and without an error.
 rdma.expect = function (channel, ep, type, timeout = 10 * rdma.SECOND) {
   const event = rdma.wait_event(channel, ep, timeout);
   if (event.event !== type || event.status !== 0) {

@@ -1,6 +1,6 @@
 /*
- * What sdk/librdmacm has of POSIX beside threads: signals and timers, pipes, select, epoll and timerfd, addresses and
- * sockets ("serve", and a role's name as its client), the machine.
+ * What sdk/librdmacm has of POSIX in addition to threads. That is signals and timers, pipes, select, epoll and
+ * timerfd, addresses and sockets ("serve", and a role's name as its client), and the host.
  */
 #include <arpa/inet.h>
 #include <err.h>
@@ -190,7 +190,7 @@ static void transfer(const char *server)
 		freeaddrinfo(found);
 	}
 	CHECK(!close(fd));
-	printf("posix: told each other\n");
+	printf("posix: exchanged messages\n");
 }
 
 int main(int argc, char **argv)

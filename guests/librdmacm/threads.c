@@ -1,6 +1,6 @@
 /*
- * What threads of sdk/librdmacm promise: they wait for each other, for time and for descriptors, end each other, and one
- * whose stack overflows ends the guest ("overflow").
+ * What threads of sdk/librdmacm promise: they wait for each other, for time and for descriptors, and end each other. A
+ * stack overflow of a thread ends the guest ("overflow").
  */
 #include <errno.h>
 #include <poll.h>

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <pthread.h>
+#include <rdma/rdma_verbs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,6 +54,74 @@ static struct ibv_qp *loop(struct ibv_pd *pd, struct ibv_cq *cq, struct ibv_srq 
 	return qp;
 }
 
+static void take(struct ibv_cq *cq, uint64_t id)
+{
+	struct ibv_wc wc;
+	int found;
+
+	while (!(found = ibv_poll_cq(cq, 1, &wc)))
+		sched_yield();
+	CHECK(found == 1 && wc.status == IBV_WC_SUCCESS && wc.wr_id == id);
+}
+
+/* A window of type 1 takes a WRITE by its own key, and its key ends when it is bound to nothing. */
+static void check_window(struct ibv_pd *pd, struct ibv_cq *cq, struct ibv_qp *qp)
+{
+	static char from[16] = "through", to[16];
+	struct ibv_mr *source = ibv_reg_mr(pd, from, sizeof(from), IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_mr *mr = ibv_reg_mr(pd, to, sizeof(to), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+	struct ibv_mw *mw = ibv_alloc_mw(pd, IBV_MW_TYPE_1);
+	struct ibv_mw_bind bind = {.wr_id = 21, .send_flags = IBV_SEND_SIGNALED,
+				   .bind_info = {.mr = mr, .addr = (uintptr_t)to + 4, .length = 8, .mw_access_flags = IBV_ACCESS_REMOTE_WRITE}};
+	struct ibv_sge sge = {.addr = (uintptr_t)from, .length = 8};
+	struct ibv_send_wr write = {.wr_id = 22, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE}, *bad;
+
+	CHECK(source && mr && mw && mw->pd == pd);
+	CHECK(!ibv_alloc_mw(pd, IBV_MW_TYPE_2) && errno == EOPNOTSUPP);
+	CHECK(!ibv_bind_mw(qp, mw, &bind) && mw->rkey && mw->rkey != mr->rkey);
+	take(cq, 21);
+	sge.lkey = source->lkey;
+	write.wr.rdma.remote_addr = (uintptr_t)to + 4;
+	write.wr.rdma.rkey = mw->rkey;
+	CHECK(!ibv_post_send(qp, &write, &bad));
+	take(cq, 22);
+	CHECK(!strcmp(to + 4, "through"));
+	CHECK(ibv_dereg_mr(mr) == EBUSY); /* the window is bound to it */
+	CHECK(!ibv_dealloc_mw(mw) && !ibv_dereg_mr(mr) && !ibv_dereg_mr(source));
+}
+
+static void check_identities(struct ibv_context *context, struct ibv_device *device, struct ibv_pd *pd, struct ibv_qp *qp)
+{
+	struct ibv_gid_entry table[4], first;
+	struct ibv_srq_init_attr_ex shared = {.attr = {.max_wr = 4, .max_sge = 1}, .comp_mask = IBV_SRQ_INIT_ATTR_PD, .pd = pd};
+	struct ibv_srq_init_attr plain = {.attr = {.max_wr = 4, .max_sge = 1}};
+	struct rdma_cm_id *id;
+	ssize_t found = ibv_query_gid_table(context, table, 4, 0);
+
+	CHECK(found > 0 && !ibv_query_gid_ex(context, 1, table[0].gid_index, &first, 0));
+	CHECK(!memcmp(&first.gid, &table[0].gid, sizeof(first.gid)));
+	CHECK(ibv_get_device_index(device) == -1 && ibv_is_fork_initialized() == IBV_FORK_UNNEEDED);
+	CHECK(!ibv_query_qp_data_in_order(qp, IBV_WR_RDMA_WRITE, 0));
+	CHECK(!rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP));
+	CHECK(rdma_create_srq_ex(id, &shared) == -1 && errno == EINVAL && !id->srq); /* it lacks the type */
+	shared.comp_mask = IBV_SRQ_INIT_ATTR_TYPE;
+	shared.pd = NULL;
+	CHECK(rdma_create_srq_ex(id, &shared) == -1 && errno == EINVAL); /* the id is bound to no device */
+	shared.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD;
+	shared.pd = pd;
+	CHECK(!rdma_create_srq_ex(id, &shared) && id->srq && shared.attr.max_wr >= 4 && id->pd == pd);
+	CHECK(rdma_reject_ece(id, NULL, 0) == -1 && errno == EINVAL); /* there is no request */
+	rdma_destroy_srq(id);
+	shared.comp_mask = IBV_SRQ_INIT_ATTR_TYPE;
+	shared.pd = NULL;
+	CHECK(!rdma_create_srq_ex(id, &shared) && id->srq && shared.pd == pd);
+	CHECK(shared.comp_mask == (IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD));
+	rdma_destroy_srq(id);
+	CHECK(!rdma_create_srq(id, NULL, &plain) && id->srq && id->srq->pd == pd && plain.attr.max_wr >= 4);
+	rdma_destroy_srq(id);
+	CHECK(!rdma_destroy_id(id));
+}
+
 int main(void)
 {
 	static char before[64], after[64] = "new";
@@ -96,6 +165,9 @@ int main(void)
 		CHECK(found == 1 && wc.status == IBV_WC_SUCCESS);
 	}
 	CHECK(!strcmp(after + 32, "new"));
+
+	check_window(pd, cq, qp);
+	check_identities(context, list[0], pd, qp);
 
 	struct ibv_qp_init_attr datagrams = {.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_UD,
 					     .cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1}};

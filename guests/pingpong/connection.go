@@ -10,8 +10,8 @@ import (
 	"rdmarun/sdk/rdma"
 )
 
-// slots is the number of message buffers each way, used in turn, so that one can be verified or filled
-// while the next is under way.
+// slots is the number of message buffers of each direction, used in turn. So one can be verified or filled while the
+// next is in flight.
 const slots = 8
 
 // connection is one side of the exchange.
@@ -136,12 +136,12 @@ type watch struct {
 
 const (
 	looksBetween = 16 // looks at the connection, of which each costs a microsecond
-	patientLooks = 64 // after which this guest sleeps in between, as whoever it waits for may need its processor
+	patientLooks = 64 // after which this guest sleeps in between, because its peer may need the processor
 	nap          = 20 * time.Microsecond
 )
 
-// check gives way to a peer, or to the kernel's half of a device, on the same processor, and fails when the peer
-// has left or nothing has come for too long.
+// check yields to a peer, or to the kernel's half of a device, on the same processor. It fails when the peer has
+// disconnected or nothing has come for too long.
 func (w *watch) check(c *connection, what string) error {
 	if w.looks++; w.looks < patientLooks {
 		rdma.Yield()

@@ -42,7 +42,7 @@ func parseOptions(args []string) (options, error) {
 	flags := flag.NewFlagSet("pingpong", flag.ContinueOnError)
 	flags.BoolVar(&o.server, "server", false, "wait for a client and answer it")
 	flags.StringVar(
-		&client, "client", "", "connect to the server at this IP `address`; \"self\" for this host's own device",
+		&client, "client", "", "connect to the server at this IP `address` (\"self\": of this host's device)",
 	)
 	flags.UintVar(&port, "port", defaultPort, "port to listen on or connect to")
 	flags.IntVar(&o.work.count, "count", 1000, "SENDs each way")

@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// side is who sends: the two sides' bytes differ, so that an echo of one's own is found out.
+// side is the sender. The bytes of the two sides differ, so that a side detects an echo of its own bytes.
 type side uint64
 
 const (
@@ -17,8 +17,8 @@ const (
 
 func (s side) other() side { return clientSide ^ serverSide ^ s }
 
-// weyl is an odd constant with well-mixed bits (2^64 divided by the golden ratio): multiples of it differ
-// in each byte from one word to the next and from one message to the next.
+// weyl is an odd constant with well-mixed bits (2^64 divided by the golden ratio). Multiples of it differ in each byte
+// from one word to the next and from one message to the next.
 const weyl = 0x9e3779b97f4a7c15
 
 func (s side) seed(n int) uint64 { return (uint64(n)<<8 + uint64(s)) * weyl }

@@ -8,8 +8,8 @@ import (
 	"rdmarun/sdk/rdma"
 )
 
-// emptyPolls polls a queue that has no completion count times and returns the nanoseconds each took: the
-// price of a call from a guest through the host into the core and back.
+// emptyPolls polls a queue without completions count times and returns the nanoseconds of each. This is the cost of a
+// call from a guest through the host into the core and back.
 func (c *connection) emptyPolls(count int) (float64, error) {
 	began := rdma.Clock()
 	for range count {

@@ -10,9 +10,8 @@ import (
 	"rdmarun/sdk/rdma"
 )
 
-// An RDMA WRITE tells its target nothing, so each message is followed by a second WRITE, of its number, which
-// the target spins on.  The order within one WRITE is the device's own affair; two on one connection arrive
-// in order.
+// An RDMA WRITE does not notify its target. So each message is followed by a second WRITE, of its number, which the
+// target spins on.  The order within one WRITE is the device's own affair; two on one connection arrive in order.
 
 // flagSize is that of the number, in a cache line of its own.
 const flagSize = 64

@@ -12,7 +12,7 @@ import (
 
 var attributes = rdma.QPInitAttr{MaxSendWR: 4, MaxRecvWR: 4, MaxSendSGE: 1, MaxRecvSGE: 1}
 
-// connect makes a connection whose client moves to an event channel before it ends.
+// connect makes a connection. Its client moves to an event channel before it ends.
 func connect() error {
 	listener, to, err := listen()
 	if err != nil {
@@ -20,7 +20,7 @@ func connect() error {
 	}
 	// The address goes through the resolver once, for a guest may be given a name.
 	found, err := rdma.GetAddrInfo(to.Addr().String(), strconv.Itoa(int(to.Port())), rdma.AddrQuery{
-		Flags: rdma.AddrInfoNumericHost}, patience)
+		Flags: rdma.AddrInfoNumericHost}, waitLimit)
 	if err != nil {
 		return err
 	}
@@ -35,12 +35,12 @@ func connect() error {
 	if err := errors.Join(client.CreateQP(pd, &attributes), client.Connect(nil)); err != nil {
 		return err
 	}
-	server, err := listener.GetRequest(patience)
+	server, err := listener.GetRequest(waitLimit)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(server.CreateQP(pd, &attributes), server.Accept(nil), client.Complete(patience),
-		server.Complete(patience)); err != nil {
+	if err := errors.Join(server.CreateQP(pd, &attributes), server.Accept(nil), client.Complete(waitLimit),
+		server.Complete(waitLimit)); err != nil {
 		return err
 	}
 	return errors.Join(hangUp(client, server), listener.Destroy(), pd.Dealloc())
@@ -53,10 +53,10 @@ func hangUp(client, server *rdma.EP) error {
 		return err
 	}
 	if err := errors.Join(channel.HoldEvents(true), client.Migrate(channel), client.Disconnect(),
-		server.Disconnect(), server.Complete(patience)); err != nil {
+		server.Disconnect(), server.Complete(waitLimit)); err != nil {
 		return err
 	}
-	event, err := client.Expect(rdma.EventDisconnected, patience)
+	event, err := client.Expect(rdma.EventDisconnected, waitLimit)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func hangUp(client, server *rdma.EP) error {
 	return errors.Join(event.Ack(), client.Migrate(nil), client.Destroy(), server.Destroy(), channel.Destroy())
 }
 
-// refused asks for a connection that nobody takes.
+// refused asks for a connection that no process accepts.
 func refused() error {
 	listener, to, err := listen()
 	if err != nil {
@@ -86,8 +86,8 @@ func refused() error {
 	if err := client.CreateQP(pd, &attributes); err != nil {
 		return err
 	}
-	if err := client.Await(client.Connect(nil), patience); !errors.Is(err, rdma.ECONNREFUSED) {
-		return fmt.Errorf("connected to nobody: %v", err)
+	if err := client.Await(client.Connect(nil), waitLimit); !errors.Is(err, rdma.ECONNREFUSED) {
+		return fmt.Errorf("connected without a listener: %v", err)
 	}
 	event, err := client.Event()
 	if err != nil {

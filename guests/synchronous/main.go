@@ -12,7 +12,7 @@ import (
 	"rdmarun/sdk/rdma"
 )
 
-const patience = 30 * time.Second
+const waitLimit = 30 * time.Second
 
 func main() {
 	if err := run(); err != nil {
@@ -58,8 +58,8 @@ func dial(to netip.AddrPort) (*rdma.EP, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(client.SetTOS(0x20), client.SetAckTimeout(14), client.ResolveAddr(to, patience),
-		client.Complete(patience), client.ResolveRoute(patience), client.Complete(patience)); err != nil {
+	if err := errors.Join(client.SetTOS(0x20), client.SetAckTimeout(14), client.ResolveAddr(to, waitLimit),
+		client.Complete(waitLimit), client.ResolveRoute(waitLimit), client.Complete(waitLimit)); err != nil {
 		return nil, err
 	}
 	return client, nil
@@ -79,12 +79,12 @@ func multicast() error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(ep.ResolveAddr(netip.AddrPortFrom(device, 7471), patience), ep.Complete(patience),
+	if err := errors.Join(ep.ResolveAddr(netip.AddrPortFrom(device, 7471), waitLimit), ep.Complete(waitLimit),
 		ep.CreateQP(pd, &attributes)); err != nil {
 		return err
 	}
 	group := netip.MustParseAddr("239.1.2.3")
-	if err := errors.Join(ep.JoinMulticast(group, 42), ep.Complete(patience)); err != nil {
+	if err := errors.Join(ep.JoinMulticast(group, 42), ep.Complete(waitLimit)); err != nil {
 		return err
 	}
 	event, err := ep.Event()

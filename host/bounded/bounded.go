@@ -1,5 +1,6 @@
 // Package bounded reads files that a user names: also endless devices, pipes without a writer and files of any size.
-// It takes a bounded time and a bounded amount of memory.  A Pace bounds what endless programs print.
+// It takes a bounded time and a bounded amount of memory.  A Pace bounds what endless programs print, and a Queue what
+// waits for a slow consumer.
 package bounded
 
 import (
@@ -11,12 +12,12 @@ import (
 	"time"
 )
 
-// Errors for files that cannot be read, besides the system's; each comes in an *fs.PathError.
+// Errors for files that cannot be read, in addition to the system's.  Each comes in an *fs.PathError.
 var (
-	ErrDirectory = errors.New("it is a directory, and a file is wanted")
-	ErrDevice    = errors.New("it is a device, and a file is wanted")
-	ErrSocket    = errors.New("it is a socket, and a file is wanted")
-	ErrSilent    = errors.New("it is a pipe, and nothing came through it in time")
+	errDirectory = errors.New("it is a directory, and a file is wanted")
+	errDevice    = errors.New("it is a device, and a file is wanted")
+	errSocket    = errors.New("it is a socket, and a file is wanted")
+	errSilent    = errors.New("it is a pipe, and nothing came through it in time")
 )
 
 // pipeTime is how long the writer of a pipe may take for everything: `rdmarun validate <(generate)`.
@@ -44,7 +45,7 @@ func Read(path string, most int64) ([]byte, error) {
 	}
 	text, err := io.ReadAll(io.LimitReader(file, most))
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		err = &fs.PathError{Op: "read", Path: path, Err: ErrSilent}
+		err = &fs.PathError{Op: "read", Path: path, Err: errSilent}
 	}
 	return text, err
 }
@@ -52,11 +53,11 @@ func Read(path string, most int64) ([]byte, error) {
 func readable(mode fs.FileMode) error {
 	switch {
 	case mode.IsDir():
-		return ErrDirectory
+		return errDirectory
 	case mode&fs.ModeDevice != 0:
-		return ErrDevice
+		return errDevice
 	case mode&fs.ModeSocket != 0:
-		return ErrSocket
+		return errSocket
 	}
 	return nil
 }

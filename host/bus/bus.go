@@ -52,9 +52,9 @@ type Conn struct {
 	why    atomic.Pointer[error] // this process has ended it
 }
 
-// ErrBehind means that the connection has ended because this process did not take its messages.  To drop one instead
+// errBehind means that the connection has ended because this process did not take its messages.  To drop one instead
 // would block a receiver forever.
-var ErrBehind = fmt.Errorf("more than %d messages wait for this process", waiting)
+var errBehind = fmt.Errorf("more than %d messages wait for this process", waiting)
 
 // connectTime bounds each attempt to connect, on a machine that has much else to do.
 const connectTime = 30 * time.Second
@@ -67,7 +67,7 @@ func connect(who Credentials, options ...nats.Option) (*Conn, error) {
 		nats.NoReconnect(), nats.Timeout(connectTime), nats.ClosedHandler(func(*nats.Conn) { close(c.closed) }),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 			if errors.Is(err, nats.ErrSlowConsumer) {
-				c.why.CompareAndSwap(nil, &ErrBehind)
+				c.why.CompareAndSwap(nil, &errBehind)
 				go c.Abandon() // it waits for this handler
 			}
 		}),
@@ -173,7 +173,7 @@ func (m *Message) Respond(data []byte) error {
 	case len(data) > Largest:
 		return ErrTooLong
 	case m.respond == nil:
-		return ErrNotRequest
+		return errNotRequest
 	}
 	return m.respond(data)
 }
@@ -188,8 +188,8 @@ func message(came *nats.Msg) *Message {
 	return &Message{came.Subject, came.Data, respond}
 }
 
-// ErrNotRequest means that the sender does not wait for an answer.
-var ErrNotRequest = errors.New("the message does not expect a reply")
+// errNotRequest means that the sender does not wait for an answer.
+var errNotRequest = errors.New("the message does not expect a reply")
 
 // waiting is how many messages a listener's queue holds.
 const waiting = 1 << 16

@@ -9,7 +9,9 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -62,7 +64,7 @@ func say(t *testing.T, conn *Conn, subject string, data []byte) {
 	}
 }
 
-// listen has f take what is said, until stop or the end of the test.
+// listen calls f for each message, until stop or the end of the test.
 func listen(t *testing.T, conn *Conn, f func(*Message), subjects ...string) (stop func()) {
 	t.Helper()
 	stop, err := conn.Listen(f, subjects...)
@@ -73,7 +75,7 @@ func listen(t *testing.T, conn *Conn, f func(*Message), subjects ...string) (sto
 	return stop
 }
 
-// heard collects what is said.
+// heard collects the messages.
 func heard(t *testing.T, conn *Conn, subjects ...string) <-chan string {
 	t.Helper()
 	came := make(chan string, 100)
@@ -124,7 +126,7 @@ func TestMembers(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	if len(spied) > 0 {
-		t.Errorf("a hears %s", <-spied)
+		t.Errorf("a receives %s", <-spied)
 	}
 	server.Expel("b")
 	if err := <-gone; err != nil {
@@ -176,13 +178,13 @@ func TestAnswers(t *testing.T) {
 		if err := a.nats.PublishRequest(From("a", "ask"), reply, nil); err != nil {
 			t.Fatal(err)
 		}
-		if err := <-answered; !errors.Is(err, ErrNotRequest) {
+		if err := <-answered; !errors.Is(err, errNotRequest) {
 			t.Errorf("%s: %v", reply, err)
 		}
 	}
 	say(t, b, From("b", "last"), nil)
 	if got := next(t, all); got != "rdmarun.from.b.last " || len(spied) > 0 {
-		t.Errorf("%q, and b hears %d", got, len(spied))
+		t.Errorf("%q, and b receives %d", got, len(spied))
 	}
 }
 
@@ -248,8 +250,8 @@ func TestFlood(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("not everything has come")
 	}
-	if most > mostPending+mostWaiting*size {
-		t.Errorf("%d MiB have waited", most>>20)
+	if most > maxPending+maxWaiting*size {
+		t.Errorf("%dMiB have waited", most>>20)
 	}
 	a.Close()
 	if err := <-ended; err != nil {
@@ -280,7 +282,7 @@ func TestBehind(t *testing.T) {
 	}
 	<-member.Closed()
 	<-gone
-	if err := member.Err(); !errors.Is(err, ErrBehind) {
+	if err := member.Err(); !errors.Is(err, errBehind) {
 		t.Errorf("%v", err)
 	}
 	if owner.Err() != nil {
@@ -291,13 +293,13 @@ func TestBehind(t *testing.T) {
 func TestMostListening(t *testing.T) {
 	server, owner := served(t)
 	a, _ := join(t, server, Credentials{"a", ""})
-	for i := range 4 * mostListening {
+	for i := range 4 * maxListening {
 		if _, err := a.nats.SubscribeSync(To("a", fmt.Sprint(i))); err != nil {
 			t.Fatal(err)
 		}
 	}
 	_ = a.nats.Flush() // the server may have ended the connection
-	if n := int(server.nats.NumSubscriptions()); n > 2*mostListening {
+	if n := int(server.nats.NumSubscriptions()); n > 2*maxListening {
 		t.Errorf("the server has %d subscriptions", n)
 	}
 	listen(t, owner, func(*Message) {}, From("*", "x"))
@@ -355,6 +357,102 @@ func TestLastWords(t *testing.T) {
 		if err := <-gone; err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestLastWordsOfDead: after the end of a member's stream, the server handles all its messages, and then reports that
+// the member has left. A member that closes its connection waits for that itself; one that dies does not.
+func TestLastWordsOfDead(t *testing.T) {
+	const messages = 1000
+	server, owner := served(t)
+	all, left := 0, make(chan int, 1)
+	listen(t, owner, func(m *Message) {
+		if all++; m.Subject == From("m", "left") {
+			left <- all - 1
+			all = 0
+		}
+	}, From("*", ">"))
+	server.OnLeave(func(name string) { _ = owner.Publish(From(name, "left"), nil) })
+	words := []byte(strings.Repeat("PUB "+From("m", "last")+" 0\r\n\r\n", messages))
+	for range 20 {
+		here, there := net.Pipe()
+		gone := serve(t, server, Credentials{Name: "m"}, there)
+		if _, err := Over(Credentials{Name: "m"}, here); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := here.Write(words); err != nil {
+			t.Fatal(err)
+		}
+		here.Close()
+		select {
+		case came := <-left:
+			if came != messages {
+				t.Errorf("%d of %d messages came before the leave", came, messages)
+			}
+		case <-time.After(time.Minute):
+			t.Fatal("the member does not leave")
+		}
+		if err := <-gone; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// deaf is the stream of a member that may be unable to take anything, as that of a process that has died.
+type deaf struct {
+	net.Conn
+	is     atomic.Bool
+	failed chan struct{} // closed after the first message that it did not take
+	once   sync.Once
+}
+
+func (d *deaf) Write(data []byte) (int, error) {
+	if !d.is.Load() {
+		return d.Conn.Write(data)
+	}
+	d.once.Do(func() { close(d.failed) })
+	return 0, syscall.EPIPE
+}
+
+// TestLastWordsOfDeaf: messages that a member has sent arrive, and then its leave, although the server could not send
+// to it meanwhile. It leaves also if its stream lasts.
+func TestLastWordsOfDeaf(t *testing.T) {
+	for name, ends := range map[string]bool{"its stream ends": true, "its stream lasts": false} {
+		t.Run(name, func(t *testing.T) {
+			server, owner := served(t)
+			all := heard(t, owner, From("*", ">"))
+			server.OnLeave(func(name string) { _ = owner.Publish(From(name, "left"), nil) })
+			here, there := net.Pipe()
+			stream := &deaf{Conn: there, failed: make(chan struct{})}
+			gone := serve(t, server, Credentials{Name: "m"}, stream)
+			conn, err := Over(Credentials{Name: "m"}, here)
+			if err != nil {
+				t.Fatal(err)
+			}
+			listen(t, conn, func(*Message) {}, To("m", "x"))
+			stream.is.Store(true)
+			say(t, owner, To("m", "x"), nil)
+			<-stream.failed
+			for i := range 50 {
+				if _, err := fmt.Fprintf(here, "PUB %s 1\r\n%d\r\n", From("m", "last"), i%10); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if ends {
+				here.Close()
+			}
+			for i := range 50 {
+				if got := next(t, all); got != fmt.Sprint("rdmarun.from.m.last ", i%10) {
+					t.Fatalf("%d: %q", i, got)
+				}
+			}
+			if got := next(t, all); got != "rdmarun.from.m.left " {
+				t.Errorf("%q", got)
+			}
+			if err := <-gone; !errors.Is(err, syscall.EPIPE) {
+				t.Error(err)
+			}
+		})
 	}
 }
 

@@ -54,13 +54,14 @@ const (
 	startTime = 10 * time.Second
 	// largest bounds a message in bytes; more goes in parts.
 	largest = 1 << 20
-	// mostPending bounds what waits for a member that does not read, mostListening to how many subjects one listens.
-	mostPending, mostListening = 64 << 20, 256
-	// mostWaiting is how many messages may wait for this process before no more is read of members, and crowdedTime how
+	// maxPending bounds what waits for a member that does not read, maxListening to how many subjects one listens.
+	maxPending, maxListening = 64 << 20, 256
+	// maxWaiting is how many messages may wait for this process before no more is read of members, and crowdedTime how
 	// often it looks then.
-	mostWaiting, crowdedTime = 64, time.Millisecond
-	// lastTime bounds how long the server takes for the last messages of a member.
-	lastTime = time.Second
+	maxWaiting, crowdedTime = 64, time.Millisecond
+	// lastTime bounds how long the server takes for the last messages of a member, and how long it reads from one that
+	// takes nothing more.
+	lastTime = 2 * time.Second
 	// responseTime is how long a process may take to answer: as long as a run.
 	responseTime = 24 * time.Hour
 )
@@ -71,8 +72,8 @@ func NewServer() (*Server, error) {
 	var err error
 	s.nats, err = server.NewServer(&server.Options{
 		ServerName: "rdmarun", DontListen: true, NoSigs: true, NoLog: true, MaxPayload: largest,
-		MaxPending:                 mostPending,
-		MaxSubs:                    mostListening, // of a connection
+		MaxPending:                 maxPending,
+		MaxSubs:                    maxListening, // of a connection
 		CustomClientAuthentication: s,
 	})
 	if err != nil {
@@ -92,7 +93,7 @@ func (s *Server) Close() {
 	s.nats.WaitForShutdown()
 }
 
-// OnLeave calls left for each member whose connection has ended.
+// OnLeave calls left for each member after its connection has ended.
 func (s *Server) OnLeave(left func(name string)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -174,7 +175,7 @@ func (s *Server) listens(queue chan *nats.Msg) (stop func()) {
 func (s *Server) Crowded() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.ContainsFunc(s.queues, func(queue chan *nats.Msg) bool { return len(queue) > mostWaiting })
+	return slices.ContainsFunc(s.queues, func(queue chan *nats.Msg) bool { return len(queue) > maxWaiting })
 }
 
 // paced reads from a member no faster than this process takes the messages.  Otherwise a member that sends much, and
@@ -222,6 +223,10 @@ func (s *Server) Serve(ctx context.Context, who Credentials, conn io.ReadWriteCl
 	})
 	copies.Go(func() {
 		_, writing = io.Copy(conn, inside)
+		if writing != nil { // a member that has ended may have sent messages before, which are read to their end
+			defer time.AfterFunc(lastTime, cancel).Stop()
+			_, _ = io.Copy(io.Discard, inside) // or the server would not read
+		}
 		cancel()
 	})
 	copies.Wait()

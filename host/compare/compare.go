@@ -14,7 +14,7 @@ import (
 
 // Result is a comparison.
 type Result struct {
-	// Incomplete are the names of runs whose records end early: cases and metrics may be missing.
+	// Incomplete are the names of runs with records that end early: cases and metrics may be missing.
 	Incomplete []string `json:"incomplete,omitempty"`
 	Appeared   []string `json:"appeared"`
 	Vanished   []string `json:"vanished"`
@@ -69,7 +69,8 @@ func matters(name string) bool {
 	})
 }
 
-// Row is a metric of a case that passed in both runs.
+// Row is a metric of a case.  If the case has passed at no attempt of a run, there are rows only for what both runs
+// have measured: no duration.
 type Row struct {
 	Case   string  `json:"case"`
 	Metric string  `json:"metric"`
@@ -96,8 +97,8 @@ func (r *Row) Change() float64 {
 	return r.After/r.Before - 1
 }
 
-// Significance is how many of the differences that count may be chance: one in twenty.
-const Significance = 0.05
+// significance is how many of the differences that count may be chance: one in twenty.
+const significance = 0.05
 
 // Fewest is how many samples of each run there must be for a P below Significance to be possible at all.
 const Fewest = 4
@@ -163,13 +164,14 @@ func byNameAndSize(a, b metric) int {
 }
 
 func rows(id string, before, after *samples) []Row {
-	passed := len(before.values[duration]) > 0 && len(after.values[duration]) > 0 // otherwise it is a Change
-	all := maps.Clone(before.values)
-	maps.Copy(all, after.values)
+	passed := before.hasPassed() && after.hasPassed() // otherwise it is a Change
+	then, now := before.compared(), after.compared()
+	all := maps.Clone(then)
+	maps.Copy(all, now)
 	metrics := slices.SortedFunc(maps.Keys(all), byNameAndSize)
 	var list []Row
 	for _, m := range metrics {
-		a, b := before.values[m], after.values[m]
+		a, b := then[m], now[m]
 		row := Row{
 			Case: id, Metric: m.name, Unit: m.unit, Before: median(a), After: median(b),
 			Samples: [2]int{len(a), len(b)}, P: 1, Result: "unknown", OfPair: m.pair, more: m.more,
@@ -189,9 +191,9 @@ func rows(id string, before, after *samples) []Row {
 	return list
 }
 
-// decide gives the rows with enough samples their verdicts.  Of a hundred metrics that did not change, five have
-// a P below 0.05; the procedure of Benjamini and Hochberg (1995) keeps the share of chance among the reported
-// differences below Significance, however many metrics there are.
+// decide gives the rows with enough samples their verdicts. Of a hundred metrics that did not change, five have a P
+// below 0.05. The procedure of Benjamini and Hochberg (1995) keeps the share of chance among the reported differences
+// below Significance, for any number of metrics.
 func decide(rows []Row) {
 	var known []*Row
 	for i := range rows {
@@ -202,7 +204,7 @@ func decide(rows []Row) {
 	slices.SortStableFunc(known, func(a, b *Row) int { return cmp.Compare(a.P, b.P) })
 	count := 0
 	for i, row := range known {
-		if row.P <= Significance*float64(i+1)/float64(len(known)) {
+		if row.P <= significance*float64(i+1)/float64(len(known)) {
 			count = i + 1
 		}
 	}

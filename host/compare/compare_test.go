@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"maps"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -101,7 +102,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// TestUnlikeRuns: what only one of two runs has, and other parameters, are told, and make the runs not comparable.
+// TestUnlikeRuns: what only one of two runs has, and other parameters, are reported. The runs are then not comparable.
 func TestUnlikeRuns(t *testing.T) {
 	run := func(depth string, sizes ...int64) *Run {
 		run := NewRun("run")
@@ -128,8 +129,8 @@ func TestUnlikeRuns(t *testing.T) {
 		results[row.Metric] = row.Result
 	}
 	want := map[string]string{
-		"duration": "unknown", "bw client 64 B bandwidth": "unknown", "bw client 128 B bandwidth": "vanished",
-		"bw client 256 B bandwidth": "new",
+		"duration": "unknown", "bw client 64B bandwidth": "unknown", "bw client 128B bandwidth": "vanished",
+		"bw client 256B bandwidth": "new",
 	}
 	if !maps.Equal(results, want) || result.Worse() || result.Comparable() {
 		t.Errorf("%v, worse %v, comparable %v", results, result.Worse(), result.Comparable())
@@ -158,6 +159,66 @@ func TestUnlikeRuns(t *testing.T) {
 		if got := Compare(test.before, test.after).Comparable(); got != test.comparable {
 			t.Errorf("%s: comparable %v", name, got)
 		}
+	}
+}
+
+// TestFiguresOfFailures: a case that fails is compared by what it has measured, but not by its duration.  Where it has
+// passed at another attempt, only what that has measured counts.
+func TestFiguresOfFailures(t *testing.T) {
+	run := func(status record.Status, bandwidth float64, attempts ...record.Status) *Run {
+		run := NewRun("run")
+		for attempt, status := range append([]record.Status{status}, attempts...) {
+			for _, each := range []record.Record{
+				{Kind: record.Measured, Measure: &record.Measure{
+					What: record.What{Name: "bw", Type: "bandwidth"}, Role: "client", How: record.How{Size: 64},
+					Took: 1, BitsPerSecond: bandwidth, TooFew: bandwidth == 0,
+				}},
+				{Kind: record.CaseEnd, Result: &record.Result{Status: status, Took: time.Second}},
+			} {
+				each.Case, each.Attempt = "c", attempt
+				if err := run.Record(&each); err != nil {
+					t.Fatal(err)
+				}
+			}
+			bandwidth /= 2
+		}
+		return run
+	}
+	for name, test := range map[string]struct {
+		before, after *Run
+		rows          []Row
+		worse         bool
+	}{
+		"fails": {
+			run(record.Passed, 8), run(record.Failed, 0),
+			[]Row{{Metric: "bw client 64B bandwidth", Before: 8, After: 0, Samples: [2]int{1, 1}}}, true,
+		},
+		"passes": {
+			run(record.Failed, 4), run(record.Passed, 8),
+			[]Row{{Metric: "bw client 64B bandwidth", Before: 4, After: 8, Samples: [2]int{1, 1}}}, false,
+		},
+		"passed once": {
+			run(record.Passed, 8), run(record.Failed, 4, record.Passed),
+			[]Row{
+				{Metric: "bw client 64B bandwidth", Before: 8, After: 2, Samples: [2]int{1, 1}},
+				{Metric: "duration", Before: 1, After: 1, Samples: [2]int{1, 1}},
+			}, true,
+		},
+		"error": {run(record.Passed, 8), run(record.Errored, 4), nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			result := Compare(test.before, test.after)
+			var got []Row
+			for _, row := range result.Rows {
+				got = append(got, Row{Metric: row.Metric, Before: row.Before, After: row.After, Samples: row.Samples})
+			}
+			if !slices.Equal(got, test.rows) || result.Worse() != test.worse {
+				t.Errorf("%+v, want %+v; worse %v", got, test.rows, result.Worse())
+			}
+		})
+	}
+	if row := Compare(run(record.Passed, 8), run(record.Failed, 0)).Rows[0]; row.Change() != -1 {
+		t.Errorf("a change of %v to 0", row.Change())
 	}
 }
 
@@ -238,12 +299,12 @@ func TestMeasurementsOfARun(t *testing.T) {
 		earlier.Measures[1].BitsPerSecond != 8192 {
 		t.Errorf("%+v", earlier)
 	}
-	if n := run.Failed(); n != 1 || run.Baseline()["killed"] != nil {
-		t.Errorf("%d failed, and of a killed case there is %v", n, run.Baseline()["killed"])
+	if run.Baseline()["killed"] != nil {
+		t.Errorf("of a killed case there is %v", run.Baseline()["killed"])
 	}
 	rows := Compare(run, run).Rows
-	if len(rows) != 3 || rows[0].Metric != "bw client 64 B bandwidth" ||
-		rows[1].Metric != "bw client 4 KiB bandwidth" || rows[0].Samples != [2]int{2, 2} {
+	if len(rows) != 3 || rows[0].Metric != "bw client 64B bandwidth" ||
+		rows[1].Metric != "bw client 4KiB bandwidth" || rows[0].Samples != [2]int{2, 2} {
 		t.Errorf("%+v", rows)
 	}
 	for name, want := range map[string]bool{

@@ -44,16 +44,16 @@ func TestPairs(t *testing.T) {
 	after := meshOf(t, map[string]float64{"a": 50, "b": 98}, "a")
 	result := Compare(before, after)
 	want := []PairChange{
-		{"a.yaml", "fabric node - a 4 KiB", "good", "outlier", true, [2]float64{100, 50}, "bit/s"},
-		{"a.yaml", "fabric node - b 4 KiB", "outlier", "good", false, [2]float64{40, 98}, "bit/s"},
-		{"a.yaml", "fabric node - c 4 KiB", "good", "lost", true, [2]float64{99, 0}, "bit/s"},
+		{"a.yaml", "fabric node - a 4KiB", "good", "outlier", true, [2]float64{100, 50}, "bit/s"},
+		{"a.yaml", "fabric node - b 4KiB", "outlier", "good", false, [2]float64{40, 98}, "bit/s"},
+		{"a.yaml", "fabric node - c 4KiB", "good", "lost", true, [2]float64{99, 0}, "bit/s"},
 	}
 	if !slices.Equal(result.Pairs, want) || !result.Worse() {
 		t.Errorf("%+v", result.Pairs)
 	}
 	ofPairs := 0
 	for _, row := range result.Rows {
-		if row.OfPair && row.Metric == "fabric node - a 4 KiB bandwidth" && row.Before == 100 && row.After == 50 {
+		if row.OfPair && row.Metric == "fabric node - a 4KiB bandwidth" && row.Before == 100 && row.After == 50 {
 			ofPairs++
 		}
 	}

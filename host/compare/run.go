@@ -31,14 +31,17 @@ func NewRun(name string) *Run {
 	return &Run{
 		Name: name, Environment: make(map[string]string), cases: make(map[string]*samples),
 		baseline: make(record.Baseline),
-		tracker:  cases.NewTracker(cases.Limits{Measures: true, Histograms: cases.MostHistograms}),
+		tracker:  cases.NewTracker(cases.Limits{Measures: true, Histograms: cases.MaxHistograms}),
 	}
 }
 
 // samples are the attempts of one case.
 type samples struct {
-	statuses   []record.Status
-	values     map[metric][]float64
+	statuses []record.Status
+	// passed are the values of the attempts that passed, apart from thresholds, and those of all meshes.
+	passed values
+	// failed are what the attempts that failed have measured.
+	failed     values
 	parameters map[string]string
 	// pairs are the pairs of meshes, by their names, with what became of them last.
 	pairs map[string]pairState
@@ -46,11 +49,12 @@ type samples struct {
 
 func newSamples() *samples {
 	return &samples{
-		values: make(map[metric][]float64), parameters: make(map[string]string), pairs: make(map[string]pairState),
+		passed: make(values), failed: make(values),
+		parameters: make(map[string]string), pairs: make(map[string]pairState),
 	}
 }
 
-// pairState is what became of a pair, and its figure.
+// pairState is the result of a pair and its measured value.
 type pairState struct {
 	status string
 	figure float64
@@ -65,6 +69,9 @@ type metric struct {
 	// more means that more of it is better, pair that it is of a pair of a mesh.
 	more, pair bool
 }
+
+// values are the samples of metrics.
+type values map[metric][]float64
 
 // duration is the metric every case has; its unit is seconds.
 var duration = metric{name: "duration", unit: "s"}
@@ -129,17 +136,6 @@ func (r *Run) Has(id string) bool { return r.cases[id] != nil }
 // IDs are those of the first cases, at most as many as asked for.
 func (r *Run) IDs(most int) []string { return r.order[:min(most, len(r.order))] }
 
-// Failed is how many cases did not pass at some attempt that counts.
-func (r *Run) Failed() int {
-	n := 0
-	for _, each := range r.cases {
-		if slices.ContainsFunc(each.statuses, func(s record.Status) bool { return !s.OK() }) {
-			n++
-		}
-	}
-	return n
-}
-
 func (r *Run) add(c *cases.Case) {
 	s := r.cases[c.ID]
 	if s == nil {
@@ -153,6 +149,11 @@ func (r *Run) add(c *cases.Case) {
 		s.mesh(&c.Meshes[i])
 	}
 	if c.Result.Status != record.Passed && !c.Result.FailedByThreshold() {
+		if c.Result.Status == record.Failed {
+			for _, m := range c.Measures {
+				s.failed.figures(&m, nameOf(&m), false)
+			}
+		}
 		return // the time of a failure is no measure of speed
 	}
 	earlier := r.baseline[c.ID]
@@ -161,12 +162,14 @@ func (r *Run) add(c *cases.Case) {
 		r.baseline[c.ID] = earlier
 	}
 	earlier.Results = append(earlier.Results, c.Result)
-	s.add(duration, c.Result.Took.Seconds())
-	for _, loop := range c.Result.Loops {
-		s.add(metric{name: "loop " + loop.Name + ", median round", unit: "s"}, loop.Median.Seconds())
+	s.passed.add(duration, c.Result.Took.Seconds())
+	for i, title := range record.LoopTitles(c.Result.Loops) {
+		if loop := &c.Result.Loops[i]; loop.Rounds > 0 {
+			s.passed.add(metric{name: "loop " + title + ", p50", unit: "s"}, loop.Median.Seconds())
+		}
 	}
 	for _, m := range c.Measures {
-		s.figures(&m, nameOf(&m), false)
+		s.passed.figures(&m, nameOf(&m), false)
 		earlier.Add(m)
 	}
 	for i := range c.Meshes {
@@ -180,17 +183,19 @@ func (s *samples) mesh(found *record.Mesh) {
 		m.Role = m.Ends[0] + " - " + m.Ends[1]
 		is := pairState{
 			status: pair.Status(),
-			unit:   map[string]string{"bandwidth": "bit/s", "latency": "s", "connect": "/s"}[found.Type],
+			unit: map[string]string{
+				record.BandwidthType: "bit/s", record.LatencyType: "s", record.ConnectType: "/s",
+			}[found.Type],
 		}
 		if last := pair.Last(); last != nil && pair.Lost == "" {
-			if is.figure = last.Figure(found.Type); found.Type == "latency" {
+			if is.figure = last.Figure(found.Type); found.Type == record.LatencyType {
 				is.figure /= 1e9
 			}
 		}
 		name := nameOf(m)
 		s.pairs[name] = is
 		if pair.Lost == "" {
-			s.figures(m, name, true)
+			s.passed.figures(m, name, true)
 		}
 	}
 }
@@ -210,19 +215,40 @@ func nameOf(m *record.Measure) string {
 	return name
 }
 
-func (s *samples) figures(m *record.Measure, name string, pair bool) {
+// figures adds the results of a measurement.
+func (v values) figures(m *record.Measure, name string, pair bool) {
+	if m.Printed != nil {
+		value, unit := m.Printed.SI()
+		more := m.Printed.Unit == record.BitsPerSecond || m.Printed.Unit == record.PerSecond
+		v.add(metric{name: name, unit: unit, more: more, pair: pair, size: m.Size}, value)
+		return
+	}
 	if m.HasBandwidth() {
-		s.add(metric{name: name + " bandwidth", unit: "bit/s", more: true, pair: pair, size: m.Size}, m.BitsPerSecond)
-	} else if m.HasRate() && m.Type != "latency" && len(m.Latency) == 0 {
-		s.add(metric{name: name + " messages", unit: "/s", more: true, pair: pair, size: m.Size}, m.MessagesPerSecond)
+		v.add(metric{name: name + " bandwidth", unit: "bit/s", more: true, pair: pair, size: m.Size}, m.BitsPerSecond)
+	} else if m.HasRate() && m.Type != record.LatencyType && len(m.Latency) == 0 {
+		v.add(metric{name: name + " messages", unit: "/s", more: true, pair: pair, size: m.Size}, m.MessagesPerSecond)
 	}
 	for _, d := range m.Latency {
-		s.add(metric{name: name + " " + d.Of + " p50", unit: "s", pair: pair, size: m.Size}, float64(d.P50)/1e9)
-		s.add(metric{name: name + " " + d.Of + " p99", unit: "s", pair: pair, size: m.Size}, float64(d.P99)/1e9)
+		v.add(metric{name: name + " " + d.Of + " p50", unit: "s", pair: pair, size: m.Size}, float64(d.P50)/1e9)
+		v.add(metric{name: name + " " + d.Of + " p99", unit: "s", pair: pair, size: m.Size}, float64(d.P99)/1e9)
 	}
 }
 
-func (s *samples) add(m metric, value float64) { s.values[m] = append(s.values[m], value) }
+func (v values) add(m metric, value float64) { v[m] = append(v[m], value) }
+
+// hasPassed reports whether the case has passed at some attempt, apart from thresholds.
+func (s *samples) hasPassed() bool { return len(s.passed[duration]) > 0 }
+
+// compared are the values for a comparison: those of the attempts that passed, or if none did, what the failed ones
+// have measured.
+func (s *samples) compared() values {
+	if s.hasPassed() {
+		return s.passed
+	}
+	all := maps.Clone(s.passed) // the meshes
+	maps.Copy(all, s.failed)
+	return all
+}
 
 // endStatus is how a case ended over all attempts: one status, or that they differ.
 func (s *samples) endStatus() string {

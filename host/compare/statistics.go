@@ -18,12 +18,12 @@ func median(values []float64) float64 {
 	return (sorted[n/2-1] + sorted[n/2]) / 2
 }
 
-// exactMost is the size of both samples together up to which the distribution of U is exact; beyond it, and with equal
+// exactMost is the size of both samples together up to which the distribution of U is exact. Beyond it, and with equal
 // values, the normal approximation is good enough.
 const exactMost = 40
 
-// mannWhitney is the two-sided P of the Mann-Whitney U test (Mann and Whitney 1947): how probable it is
-// that two samples of one distribution are as far apart as these.
+// mannWhitney is the two-sided P of the Mann-Whitney U test (Mann and Whitney 1947). It is the probability that two
+// samples of one distribution are as far apart as these.
 func mannWhitney(a, b []float64) float64 {
 	u, ties := statistic(a, b)
 	n, m := len(a), len(b)
@@ -70,8 +70,8 @@ func statistic(a, b []float64) (u float64, ties []float64) {
 	return u, ties
 }
 
-// exact is the probability of a U of at most u or at least n*m-u.  The number of arrangements with a given U
-// are the coefficients of a Gaussian binomial: each of the n values adds how many of the m it exceeds.
+// exact is the probability of a U of at most u or at least n*m-u. The numbers of arrangements with a given U are the
+// coefficients of a Gaussian binomial. Each of the n values adds how many of the m it exceeds.
 func exact(u, n, m int) float64 {
 	// counts[j][k]: arrangements of i values of a and j of b with U = k, i growing.
 	counts := make([][]float64, m+1)

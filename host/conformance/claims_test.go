@@ -54,8 +54,8 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// held checks a file of sentences, each with those keys, and cases or tests that hold it, or a reason why nothing
-// can; it counts them by their first key.
+// held checks a file of sentences. Each has those keys, and cases or tests that check it, or a reason why nothing can.
+// It counts them by their first key.
 func held(t *testing.T, name string, keys ...string) map[string]int {
 	t.Helper()
 	cases := caseNames(checked(t))
@@ -149,7 +149,7 @@ func checked(t *testing.T) []scenario.Scenario {
 func caseNames(scenarios []scenario.Scenario) map[string]bool {
 	names := make(map[string]bool)
 	for _, s := range scenarios {
-		for _, c := range s.Program.Cases {
+		for _, c := range s.Compiled.Cases {
 			file, name := nameOf(c.ID)
 			names[file], names[name] = true, true
 		}
@@ -157,7 +157,7 @@ func caseNames(scenarios []scenario.Scenario) map[string]bool {
 	return names
 }
 
-// nameOf is the file of a case and FILE::CASE, without what tells the cases of a matrix apart.
+// nameOf is the file of a case and FILE::CASE, without the values that distinguish cases of a matrix.
 func nameOf(id string) (file, name string) {
 	file, name, _ = strings.Cut(id, "::")
 	if at := strings.LastIndexByte(name, '['); at > 0 && strings.HasSuffix(name, "]") {

@@ -1,4 +1,4 @@
-// Package conformance compares two runs of the same cases call by call: the embedded provider's trace and a real
+// Package conformance compares two runs of the same cases call by call. The embedded provider's trace and a real
 // device's must be equal, except for what a file of known differences names.
 package conformance
 
@@ -51,7 +51,7 @@ func (r *Result) Count(outcome Outcome) int {
 	return count
 }
 
-// OK reports whether every difference is known and every known one is still there.
+// OK reports whether all differences are known and all known differences occur.
 func (r *Result) OK() bool { return r.Count(Different) == 0 && len(r.Stale) == 0 && r.Count(Equal) > 0 }
 
 // Compare compares a run on a real device with one on the embedded provider.
@@ -68,16 +68,16 @@ func Compare(base, device *Run, known []Known) *Result {
 		if entry >= 0 {
 			expected, used[entry] = &known[entry], true
 		}
-		comparison := compareCase(trace, device.Trace(trace.ID), names, expected)
+		comparison := compareCase(trace, device.trace(trace.ID), names, expected)
 		if expected != nil && comparison.Outcome == Equal {
 			result.Stale = append(
-				result.Stale, expected.Position()+": "+trace.ID+" does not differ any more: remove the entry",
+				result.Stale, expected.position()+": "+trace.ID+" does not differ any more: remove the entry",
 			)
 		}
 		result.Cases = append(result.Cases, comparison)
 	}
 	for _, trace := range device.Traces {
-		if base.Trace(trace.ID) == nil {
+		if base.trace(trace.ID) == nil {
 			result.Cases = append(result.Cases, Comparison{
 				Case: trace.ID, Outcome: OneSided, Reason: "not a case of " + names[0],
 			})
@@ -85,7 +85,7 @@ func Compare(base, device *Run, known []Known) *Result {
 	}
 	for i := range known {
 		if !used[i] && known[i].applies(device.Kernel) {
-			result.Stale = append(result.Stale, known[i].Position()+": no case "+known[i].Case+" was run")
+			result.Stale = append(result.Stale, known[i].position()+": no case "+known[i].Case+" was run")
 		}
 	}
 	return result
@@ -96,11 +96,11 @@ func compareCase(base, device *Trace, names [2]string, known *Known) Comparison 
 	switch {
 	case device == nil:
 		comparison.Outcome, comparison.Reason = OneSided, "not a case of "+names[1]
-	case !base.Ran() && !device.Ran():
+	case !base.ran() && !device.ran():
 		comparison.Outcome, comparison.Reason = NotRun, base.Reason
-	case !base.Ran():
+	case !base.ran():
 		comparison.Outcome, comparison.Reason = OneSided, names[0]+" skipped it: "+base.Reason
-	case !device.Ran():
+	case !device.ran():
 		comparison.Outcome, comparison.Reason = OneSided, names[1]+" skipped it: "+device.Reason
 	}
 	if comparison.Outcome != Equal {
@@ -216,7 +216,7 @@ func (c *call) outcome() string {
 	return "failure"
 }
 
-// Known is a difference that stands: in which case, on which kernels, why, and exactly what differs.
+// Known is an accepted difference: in which case, on which kernels, why, and exactly what differs.
 type Known struct {
 	Case   string
 	Kernel string // a beginning of its release ("6.1"); empty for every kernel
@@ -226,8 +226,8 @@ type Known struct {
 	span        diag.Span
 }
 
-// Position is where the entry stands.
-func (k *Known) Position() string {
+// position is where the entry is.
+func (k *Known) position() string {
 	return fmt.Sprintf("%s:%d:%d", k.span.File(), k.span.Line, k.span.Column)
 }
 

@@ -137,12 +137,12 @@ func TestKnownErrors(t *testing.T) {
 // machine.
 func TestJoin(t *testing.T) {
 	whole, part := run(t, "verbs", "SUCCESS", "1", "skipped"), run(t, "verbs", "SUCCESS", "1", "failed")
-	if err := whole.Join(part); err != nil || len(whole.Traces) != 1 || whole.Trace("a.yaml::x").Status != "failed" {
-		t.Errorf("%v, %d traces, the case %v", err, len(whole.Traces), whole.Trace("a.yaml::x").Status)
+	if err := whole.Join(part); err != nil || len(whole.Traces) != 1 || whole.trace("a.yaml::x").Status != "failed" {
+		t.Errorf("%v, %d traces, the case %v", err, len(whole.Traces), whole.trace("a.yaml::x").Status)
 	}
 	if err := whole.Join(run(t, "verbs", "SUCCESS", "1", "skipped")); err != nil ||
-		whole.Trace("a.yaml::x").Status != "failed" {
-		t.Errorf("%v, a skipped case took the place of one that ran: %v", err, whole.Trace("a.yaml::x").Status)
+		whole.trace("a.yaml::x").Status != "failed" {
+		t.Errorf("%v, a skipped case took the place of one that ran: %v", err, whole.trace("a.yaml::x").Status)
 	}
 	other := run(t, "verbs", "SUCCESS", "1", "passed")
 	other.Kernel = "6.12"

@@ -16,8 +16,8 @@ import (
 // leastCases is how large the corpus has become; it must not shrink.
 const leastCases = 779
 
-// TestCorpus runs every conformance case on the embedded provider, over each of its links: what each asserts is the
-// kernel's behaviour, which make conformance proves in the virtual machine.
+// TestCorpus runs every conformance case on the embedded provider, over each of its links. Each case asserts the
+// kernel's behaviour. make conformance proves this in the virtual machine.
 func TestCorpus(t *testing.T) {
 	for _, link := range []string{"local", "packets", "udp"} {
 		t.Run(link, func(t *testing.T) { runCorpus(t, link) })
@@ -87,7 +87,7 @@ func iwarpCases(t *testing.T) int {
 	count := 0
 	for _, s := range checked(t) {
 		if strings.HasSuffix(s.Path, "iwarp.yaml") {
-			count += len(s.Program.Cases)
+			count += len(s.Compiled.Cases)
 		}
 	}
 	if count == 0 {
@@ -100,14 +100,14 @@ func iwarpCases(t *testing.T) int {
 func TestKnownCases(t *testing.T) {
 	ids := make(map[string]bool)
 	for _, s := range checked(t) {
-		for _, c := range s.Program.Cases {
+		for _, c := range s.Compiled.Cases {
 			ids[strings.TrimPrefix(c.ID, "../../")] = true
 		}
 	}
 	errors := &diag.List{}
 	for _, k := range ReadKnown("known.yaml", readFile(t, "known.yaml"), errors) {
 		if !ids[k.Case] {
-			t.Errorf("%s: there is no case %q", k.Position(), k.Case)
+			t.Errorf("%s: there is no case %q", k.position(), k.Case)
 		}
 	}
 	if errors.Len() > 0 {
@@ -138,7 +138,7 @@ func TestCounts(t *testing.T) {
 	total, equal, known, oneSided, iwarp := numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]
 	cases := 0
 	for _, s := range checked(t) {
-		cases += len(s.Program.Cases)
+		cases += len(s.Compiled.Cases)
 	}
 	differences := len(ReadKnown("known.yaml", readFile(t, "known.yaml"), &diag.List{}))
 	if total != cases || known != differences || iwarp != iwarpCases(t) || equal+known+oneSided+iwarp != total {

@@ -9,9 +9,8 @@ import (
 	"testing"
 )
 
-// askers are the tests of the core that run on soft and on a kernel, and how each asks which it is: by the name of an
-// exception.  home are the files that look at the provider's name, and settings are what no other file may read or
-// compare.
+// askers are the tests of the core that run on soft and on a kernel. A test asks which it is by the name of an
+// exception. home are the files that use the provider's name. settings are what no other file may read or compare.
 var askers = []struct {
 	pattern         string
 	home            []string
@@ -23,8 +22,8 @@ var askers = []struct {
 		regexp.MustCompile(`Getenv\(testProvider\)|chosenProvider\(\) *[!=]=|RDMARUN_TEST_PROVIDER`)},
 }
 
-// TestExceptions checks that each answer that soft alone is asked for is named, that the names have a case that asks a
-// kernel as well, or a reason why none can, and that each name is used.
+// TestExceptions checks that each check that only soft gets is named, and that each name is used. A name must have a
+// case that checks a kernel as well, or a reason why none can.
 func TestExceptions(t *testing.T) {
 	held(t, "exceptions.yaml", "exception")
 	named := exceptions(t)

@@ -66,7 +66,7 @@ func (r *Run) Join(other *Run) error {
 			r.Name, r.Kernel, other.Name, other.Kernel)
 	}
 	for _, trace := range other.Traces {
-		if known := r.Trace(trace.ID); known == nil || trace.Ran() {
+		if known := r.trace(trace.ID); known == nil || trace.ran() {
 			r.put(trace)
 		}
 	}
@@ -76,7 +76,7 @@ func (r *Run) Join(other *Run) error {
 func (r *Run) add(c *cases.Case) { r.put(newTrace(c)) }
 
 func (r *Run) put(trace *Trace) {
-	if known := r.Trace(trace.ID); known != nil {
+	if known := r.trace(trace.ID); known != nil {
 		*known = *trace
 		return
 	}
@@ -84,8 +84,8 @@ func (r *Run) put(trace *Trace) {
 	r.Traces = append(r.Traces, trace)
 }
 
-// Trace finds the trace of a case, or nil.
-func (r *Run) Trace(id string) *Trace { return r.byID[id] }
+// trace finds the trace of a case, or nil.
+func (r *Run) trace(id string) *Trace { return r.byID[id] }
 
 // newTrace splits a case by role: branches of `parallel` run in any order, but the calls of one role have one order.
 func newTrace(c *cases.Case) *Trace {
@@ -110,5 +110,5 @@ func newTrace(c *cases.Case) *Trace {
 	return trace
 }
 
-// Ran reports whether the case was run at all.
-func (t *Trace) Ran() bool { return t.Status != record.Skipped }
+// ran reports whether the case was run at all.
+func (t *Trace) ran() bool { return t.Status != record.Skipped }

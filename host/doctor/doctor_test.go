@@ -139,14 +139,14 @@ func TestWithoutDevices(t *testing.T) {
 		expect(t, m, id, Skip, "")
 	}
 	expect(t, m, "modules", Warn, "only provider soft works")
-	expect(t, m, "locked-memory", Warn, "8192 KiB")
+	expect(t, m, "locked-memory", Warn, "8192KiB")
 	expect(t, m, "soft", Fail, "no luck")
 	expect(t, m, "sandbox", Warn, "no landlock; --sandbox strict fails: an old kernel")
 	expect(t, m, "sandbox", Warn, "boot a new one")
 	expect(t, machine(nil), "sandbox", OK, "landlock")
 	expect(
 		t, m, "port-sharing", Warn,
-		"(protocol not available): on soft's link udp, a process that is stopped keeps its part",
+		"(protocol not available).  On soft's link udp, a stopped process keeps its part",
 	)
 	expect(t, m, "port-sharing", Warn, "kill -CONT PID")
 	expect(t, machine(nil), "port-sharing", OK, "none to one that is stopped")

@@ -15,8 +15,8 @@ var neededModules = []string{"ib_uverbs", "rdma_ucm"}
 func modules(_ context.Context, m Machine) (Status, string, string) {
 	var loaded, missing []string
 	for _, module := range neededModules {
-		// A module that is built into the kernel is there too, as long as it has parameters or users;
-		// what counts in the end are the device files.
+		// A module that is built into the kernel is there too, as long as it has parameters or users. In the
+		// end only the device files count.
 		if exists(m, "sys/module/"+module) {
 			loaded = append(loaded, module)
 		} else {
@@ -160,7 +160,7 @@ func lockedMemory(_ context.Context, m Machine) (Status, string, string) {
 	if m.LockedMemory == math.MaxUint64 {
 		return OK, "unlimited", ""
 	}
-	detail := fmt.Sprintf("RLIMIT_MEMLOCK is %d KiB", m.LockedMemory>>10)
+	detail := fmt.Sprintf("RLIMIT_MEMLOCK is %dKiB", m.LockedMemory>>10)
 	if m.LockedMemory >= enoughLockedMemory {
 		return OK, detail, ""
 	}

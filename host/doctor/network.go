@@ -86,8 +86,8 @@ func gidTables(_ context.Context, m Machine) (Status, string, string) {
 // rocePort is RoCE v2's UDP port (IBTA annex A17.9.2).
 const rocePort = 4791
 
-// roceSockets finds what receives RoCE v2 here.  The kernel's own driver and adapters leave soft no port for other
-// hosts; a program leaves it the port of each address that it did not take.
+// roceSockets finds what receives RoCE v2 here. The kernel's own driver and adapters leave soft no port for other
+// hosts. A program leaves it the port of each address that it did not bind.
 func roceSockets(_ context.Context, m Machine) (Status, string, string) {
 	var taken []string
 	for _, table := range []string{"proc/net/udp", "proc/net/udp6"} {
@@ -120,7 +120,7 @@ func roceSockets(_ context.Context, m Machine) (Status, string, string) {
 			"UDP port %d is taken on %s: other hosts reach who has it", rocePort, strings.Join(taken, ", "),
 		),
 		fmt.Sprintf(
-			"unless that is rdmarun, whose processes of one user share it: ss -ulpn 'sport = :%d' names the program",
+			"unless that is rdmarun (its processes of one user share it): ss -ulpn 'sport = :%d' names the program",
 			rocePort,
 		)
 }
@@ -128,10 +128,9 @@ func roceSockets(_ context.Context, m Machine) (Status, string, string) {
 // sharing finds whether a process that is stopped hurts others of its user (rdmacore/soft/udp/watch.c).
 func sharing(_ context.Context, m Machine) (Status, string, string) {
 	if err := m.Choose(); err != nil {
-		return Warn, fmt.Sprintf("the kernel takes no program that chooses among sockets of a port (%v): on soft's "+
-				"link udp, a process that is stopped keeps its part "+
-				"of the packets for all processes of its user, connections of the others fail, and a flood of "+
-				"requests takes the room of data", err),
+		return Warn, fmt.Sprintf("the kernel accepts no program that selects a socket of a port (%v).  On soft's "+
+				"link udp, a stopped process keeps its part of the packets of all processes of its user.  "+
+				"Connections of the others fail, and a flood of requests takes the buffers of data", err),
 			"continue or end stopped processes (kill -CONT PID); the program needs Linux 4.5, and a container that " +
 				"allows setsockopt SO_ATTACH_REUSEPORT_CBPF"
 	}
@@ -238,7 +237,7 @@ func peer(ctx context.Context, m Machine) (Status, string, string) {
 	}
 	detail := fmt.Sprintf("%s (%s) from %s, %s port %d", m.Peer, route.Peer, route.Source, route.Device, route.Port)
 	if route.GID < 0 {
-		return Warn, detail + ", whose GID table lacks that address", "rdmarun devices lists the table"
+		return Warn, detail + "; its GID table lacks that address", "rdmarun devices lists the table"
 	}
 	detail += fmt.Sprintf(", GID index %d %s, packets of up to %d bytes", route.GID, route.Type, route.MTU)
 	return OK, detail + "; the route is there, whether the peer listens and has the same GID type, MTU and PFC only " +

@@ -45,7 +45,7 @@ func BenchmarkHostCall(b *testing.B) { benchmarkBatches(b, guest.InterruptMetere
 // Guest, host, C, and back: ibv_poll_cq of an empty queue.
 func BenchmarkPollEmptyCQ(b *testing.B) {
 	for name, mode := range map[string]guest.InterruptMode{
-		"metered": guest.InterruptMetered, "unmetered": guest.InterruptOff, "context": guest.InterruptContext,
+		"metered": guest.InterruptMetered, "context": guest.InterruptContext,
 	} {
 		b.Run(name, func(b *testing.B) { benchmarkBatches(b, mode, "bench_poll") })
 	}

@@ -79,7 +79,7 @@ func TestOutputIsLimited(t *testing.T) {
 		t.Errorf("%d bytes were printed", length)
 	}
 	if !strings.Contains(said.String(), `limit "output"`) {
-		t.Errorf("it was told %q", said.String())
+		t.Errorf("it printed %q", said.String())
 	}
 }
 
@@ -134,7 +134,7 @@ func TestModulesThatAskForTooMuch(t *testing.T) {
 	many = []byte(strings.Replace(string(many), "\x0a\x14\x01\x12", "\x0a\x17\x01\x15", 1))
 	for name, module := range map[string][]byte{"locals": many, "a long function": slowModule(1, 100_000)} {
 		_, err := r.CompileBytes(testContext(t), name, module)
-		if !errors.Is(err, wasm.ErrFormat) || !strings.Contains(err.Error(), "the most") {
+		if !errors.Is(err, wasm.ErrFormat) || !strings.Contains(err.Error(), "the limit is") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

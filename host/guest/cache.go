@@ -44,12 +44,12 @@ func DefaultCacheDir() (string, error) {
 	return filepath.Join(dir, "rdmarun"), nil
 }
 
-// guestCache keeps compiled guests between runs: of each the module as it was rewritten, so that its functions are not
-// decoded again, and the machine code of that.  It is a hint: if something is wrong with it, that is reported once, and
+// guestCache keeps compiled guests between runs. It has the rewritten module of each, so that its functions are not
+// decoded again, and the machine code of that. It is a hint: if something is wrong with it, that is reported once, and
 // the guest is decoded and compiled again.
 //
-// What it returns is executed.  So the folder is opened once, and must belong to this user alone; a later rename of a
-// folder above it changes nothing.  Each file is authenticated together with its name by a key of this user, and is
+// What it returns is executed. So the folder is opened once, and must belong to this user alone; a later rename of a
+// folder above it changes nothing. Each file is authenticated together with its name by a key of this user. It is
 // checked in memory, so that exactly the checked bytes are executed.
 type guestCache struct {
 	folder *os.Root // nil keeps nothing
@@ -124,7 +124,7 @@ func (c *guestCache) open(dir string) (err error) {
 	return err
 }
 
-// ownOnly rejects a file that belongs to another user, or whose mode gives other users any of the forbidden bits.
+// ownOnly rejects a file that belongs to another user, or with a mode that gives other users any of the forbidden bits.
 func ownOnly(name string, info fs.FileInfo, forbidden fs.FileMode) error {
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	switch {
@@ -171,7 +171,7 @@ func (c *guestCache) readKey() ([]byte, error) {
 	defer file.Close()
 	key, err := io.ReadAll(io.LimitReader(file, keySize+1))
 	if err == nil && len(key) != keySize {
-		err = fmt.Errorf("%s is no key; remove it", c.path(keyFile))
+		err = fmt.Errorf("%s is not a key; remove it", c.path(keyFile))
 	}
 	return key, err
 }
@@ -390,8 +390,8 @@ func (c *guestCache) moduleEntry(mode InterruptMode, file [sha256.Size]byte) ent
 	return sha256.Sum256(fmt.Appendf(nil, "%s %d %x\n", c.build, mode, file))
 }
 
-// programBuild is the build ID that Go's linker has put into the program, which is another for other sources; "" where
-// it was left out, or the program cannot be read.
+// programBuild is the build ID that Go's linker has put into the program. Other sources have another one. It is "" if
+// it was left out, or if the program cannot be read.
 func programBuild() string {
 	program, err := elf.Open(ownProgram)
 	if err != nil {

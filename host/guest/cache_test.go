@@ -15,8 +15,8 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// TestCacheIsAHint damages what is kept of a guest in every way: it runs all the same, after one warning, and is
-// kept anew where that can be.
+// TestCacheIsAHint damages the cached files of a guest in every way. The guest runs all the same, after one warning,
+// and is cached again if possible.
 func TestCacheIsAHint(t *testing.T) {
 	t.Run("code", func(t *testing.T) { testCacheIsAHint(t, keptIn) })
 	t.Run("module", func(t *testing.T) { testCacheIsAHint(t, modulesIn) })
@@ -37,7 +37,7 @@ func testCacheIsAHint(t *testing.T, kept func(*testing.T, string) []string) {
 			}
 		}
 	}
-	// flip turns one bit of the byte that stands so far in the file.
+	// flip turns one bit of the byte at that offset of the file.
 	flip := func(part float64) func(string, []byte) error {
 		return func(path string, data []byte) error {
 			data[int(part*float64(len(data)-1))] ^= 4
@@ -112,7 +112,7 @@ func testCacheIsAHint(t *testing.T, kept func(*testing.T, string) []string) {
 			if err := os.Truncate(filepath.Join(folder, "guests", "key"), 31); err != nil {
 				t.Fatal(err)
 			}
-		}, "is no key; remove it", true},
+		}, "is not a key; remove it", true},
 		"key that others may read": {func(t *testing.T, folder string) {
 			if err := os.Chmod(filepath.Join(folder, "guests", "key"), 0o644); err != nil {
 				t.Fatal(err)
@@ -334,8 +334,8 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 }
 
-// TestCacheTrustsItsKey seals one guest's module as another's, with the key: it is run.  So a guest that is started
-// from the cache is what was kept, its functions are not decoded again, and nothing but the seal says what may be run.
+// TestCacheTrustsItsKey seals one guest's module as another's, with the key: it is run. So a guest that is started
+// from the cache is what was kept, and its functions are not decoded again. Only the seal decides what may run.
 func TestCacheTrustsItsKey(t *testing.T) {
 	folder := t.TempDir()
 	runCached(t, folder)
@@ -360,8 +360,8 @@ func TestCacheTrustsItsKey(t *testing.T) {
 	}
 }
 
-// TestCacheOfAnotherBuild wants modules that another build of the program has rewritten not to be used, with no word,
-// and none to be kept by a program that does not know its build.
+// TestCacheOfAnotherBuild checks that modules that another build of the program has rewritten are not used, without a
+// warning. A program that does not know its build must keep none.
 func TestCacheOfAnotherBuild(t *testing.T) {
 	folder := t.TempDir()
 	for _, step := range []struct {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -29,7 +30,7 @@ type Module struct {
 	compiled wazero.CompiledModule
 	engine   wazero.Runtime
 	metered  bool
-	lines    func() *wasm.Lines // nil without a line table
+	lines    func() *wasm.Lines // nil without a line table and a source map
 	names    wasm.Names
 	spare    uint64 // bytes at the end of its memory's maximum that no instance gets
 	size     int    // of the file
@@ -38,32 +39,20 @@ type Module struct {
 	host api.Module
 }
 
-// Name is the file's name without folder and ending.
-func (m *Module) Name() string { return m.name }
-
-// Imports are what the module needs of its host.
-func (m *Module) Imports() []Import { return m.facts.Imports }
-
-// Exports are what the module offers.
-func (m *Module) Exports() []Export { return m.facts.Exports }
-
-// MinMemory is the memory that the module starts with, in bytes.
-func (m *Module) MinMemory() int64 { return int64(m.facts.MinPages) * pageSize }
+// minMemory is the memory that the module starts with, in bytes.
+func (m *Module) minMemory() int64 { return int64(m.facts.MinPages) * pageSize }
 
 // freeInstance is the part of an instance that is not charged, so that a small guest has its whole limit for its pages.
 const freeInstance = 64 << 10
 
-// InstanceSize is what each instance takes in addition to its memory, in bytes.
-func (m *Module) InstanceSize() int64 { return int64(m.facts.InstanceSize) }
+// instanceSize is what each instance takes in addition to its memory, in bytes.
+func (m *Module) instanceSize() int64 { return int64(m.facts.InstanceSize) }
 
 // Size is the size of the file, in bytes.
 func (m *Module) Size() int { return m.size }
 
 // Cached means that the module had been compiled before.
 func (m *Module) Cached() bool { return m.cached }
-
-// Metered means that the module counts its steps; if not, wazero checks its context, or nothing interrupts it.
-func (m *Module) Metered() bool { return m.metered }
 
 // FormatError means that a file is not a guest.
 type FormatError struct {
@@ -80,14 +69,50 @@ var (
 	errShared  = errors.New("the module's memory is shared between threads")
 )
 
-// Compile reads, checks and compiles a module; once for each content, and from the cache when it has been
-// compiled before.  Errors: those of reading the file, *FormatError, *ABIError, *CompilerError.
+// Code are the files of a module.
+type Code struct {
+	Module string
+	// SourceMap is that of its source map, where there may be one.
+	SourceMap string
+}
+
+// CodeOf is a module, and its source map if there is one: next to it.  What the module itself says is the text of a
+// stranger, and may be an address elsewhere.
+func CodeOf(module string) Code { return Code{Module: module, SourceMap: module + ".map"} }
+
+// Files are those that are there, and the module in any case.
+func (c Code) Files() []string {
+	if info, err := os.Stat(c.SourceMap); err != nil || !info.Mode().IsRegular() || info.Size() > wasm.MaxSourceMap {
+		return []string{c.Module}
+	}
+	return []string{c.Module, c.SourceMap}
+}
+
+// readSourceMap reads it; nil where it cannot be read.
+func (c Code) readSourceMap() []byte {
+	if len(c.Files()) == 1 {
+		return nil
+	}
+	text, err := bounded.Read(c.SourceMap, wasm.MaxSourceMap)
+	if err != nil {
+		return nil
+	}
+	return text
+}
+
+// Compile is CompileCode of a module in a folder.
 func (r *Runtime) Compile(ctx context.Context, path string) (*Module, error) {
-	module, err := readModule(path)
+	return r.CompileCode(ctx, CodeOf(path))
+}
+
+// CompileCode reads, checks and compiles a module; once for each content, and from the cache when it has been
+// compiled before.  Errors: those of reading the file, *FormatError, *ABIError, *CompilerError.
+func (r *Runtime) CompileCode(ctx context.Context, code Code) (*Module, error) {
+	module, err := readModule(code.Module)
 	if err != nil {
 		return nil, err
 	}
-	return r.CompileBytes(ctx, moduleName(path), module)
+	return r.compileBytes(ctx, moduleName(code.Module), module, code.readSourceMap())
 }
 
 // maxModule is the size of a guest, in bytes.  Programs of whole language runtimes stay below a third.
@@ -99,7 +124,7 @@ const maxRewritten = 4 * maxModule
 func readModule(path string) ([]byte, error) {
 	module, err := bounded.Read(path, maxModule+1)
 	if err == nil && len(module) > maxModule {
-		err = fmt.Errorf("%s has more than %d MiB", path, maxModule>>20)
+		err = fmt.Errorf("%s has more than %dMiB", path, maxModule>>20)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the guest: %w", err)
@@ -109,9 +134,9 @@ func readModule(path string) ([]byte, error) {
 
 func moduleName(path string) string { return strings.TrimSuffix(filepath.Base(path), ".wasm") }
 
-// CompileBytes is Compile for a module in memory.  It returns when ctx ends; a compiler process is killed then, and one
-// within this process comes to the end of its function.
-func (r *Runtime) CompileBytes(ctx context.Context, name string, module []byte) (*Module, error) {
+// compileBytes is Compile for a module and its source map in memory.  It returns when ctx ends; a compiler process is
+// killed then, and one within this process comes to the end of its function.
+func (r *Runtime) compileBytes(ctx context.Context, name string, module, sourceMap []byte) (*Module, error) {
 	type compiled struct {
 		module *Module
 		err    error
@@ -121,7 +146,7 @@ func (r *Runtime) CompileBytes(ctx context.Context, name string, module []byte) 
 	case r.compiling <- struct{}{}:
 		go func() {
 			defer func() { <-r.compiling }()
-			module, err := r.compile(ctx, name, module)
+			module, err := r.compile(ctx, name, module, sourceMap)
 			done <- compiled{module, err}
 		}()
 	case <-ctx.Done():
@@ -143,7 +168,7 @@ func compileStopped(ctx context.Context, name string) error {
 }
 
 // compile needs the place in compiling.
-func (r *Runtime) compile(ctx context.Context, name string, module []byte) (*Module, error) {
+func (r *Runtime) compile(ctx context.Context, name string, module, sourceMap []byte) (*Module, error) {
 	sum := sha256.Sum256(module)
 	key := name + "\x00" + string(sum[:])
 	if known, ok := r.modules[key]; ok {
@@ -167,6 +192,9 @@ func (r *Runtime) compile(ctx context.Context, name string, module []byte) (*Mod
 	}
 	if err != nil {
 		return nil, err
+	}
+	if lines := m.lines; lines != nil && sourceMap != nil {
+		m.lines = sync.OnceValue(func() *wasm.Lines { return lines().WithSourceMap(sourceMap) })
 	}
 	m.spare = rewritten.spare * pageSize
 	if err := r.generate(ctx, m, rewritten); err != nil {
@@ -274,12 +302,6 @@ func compilerError(name string, err error) error {
 	return formatError(name, err)
 }
 
-// Check finds what Compile would refuse, without compiling: it only reads the module.
-func Check(path string) error {
-	_, err := Inspect(path)
-	return err
-}
-
 // Facts are what can be read off a module.
 type Facts = wasm.Facts
 
@@ -341,7 +363,7 @@ func formatError(name string, err error) error {
 // Import and Export are what a module needs and offers.
 type (
 	Import = wasm.Import
-	Export = wasm.Export
+	export = wasm.Export
 )
 
 // hostExports is what guests can import: signatures by module and name.
@@ -427,7 +449,7 @@ func (e *ABIError) remedy() string {
 // checkImports compares the imports of a guest with what the host has, before anything is compiled.
 func (exports hostExports) checkImports(module string, facts *wasm.Facts) error {
 	e := &ABIError{Module: module}
-	optional := slices.ContainsFunc(facts.Exports, func(each Export) bool { return each.Name == optionalExport })
+	optional := slices.ContainsFunc(facts.Exports, func(each export) bool { return each.Name == optionalExport })
 	stubs := make(map[string]wasm.Signature)
 	for _, each := range facts.Imports {
 		why := exports.missing(each)

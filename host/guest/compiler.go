@@ -39,9 +39,10 @@ const (
 	compilerGrace = time.Second
 )
 
-// A compiler process reads a request, which ends with the pipe: a key for this one answer, one byte that reports
-// whether the code looks at contexts, and the module.  It writes an answer: a seal by that key, one byte that tells
-// what follows, and that: the name of the code and the code, or a text.  So half an answer is none.
+// A compiler process reads a request, which ends with the pipe. It has a key for this one answer, one byte that
+// reports whether the code looks at contexts, and the module. The process writes an answer: a seal by that key, one
+// byte for the kind of the rest, and the rest. The rest is the name of the code and the code, or a text. So half an
+// answer is none.
 const (
 	answerCode    = 'C' // compiled
 	answerInvalid = 'I' // wazero's validator refused the module
@@ -82,7 +83,7 @@ func compileElsewhere(
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case answer.full:
-		return nil, &CompilerError{name, fmt.Errorf("its machine code has more than %d MiB", maxCode>>20)}
+		return nil, &CompilerError{name, fmt.Errorf("its machine code has more than %dMiB", maxCode>>20)}
 	case err != nil:
 		return nil, &CompilerError{name, whyEnded(process, err, string(said.kept))}
 	}
@@ -104,8 +105,8 @@ func compileElsewhere(
 // this needs no privilege.
 const compilerNamespaces = syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC
 
-// namespacesRefused reports whether a process cannot be started in new namespaces: the system's policy is against it
-// (EPERM, EACCES), they are too many (ENOSPC, EUSERS), or the kernel has none (EINVAL, ENOSYS).
+// namespacesRefused reports whether a process cannot be started in new namespaces. Either the system's policy forbids
+// it (EPERM, EACCES), there are too many (ENOSPC, EUSERS), or the kernel has none (EINVAL, ENOSYS).
 func namespacesRefused(err error) bool {
 	return slices.ContainsFunc([]error{
 		syscall.EPERM, syscall.EACCES, syscall.ENOSPC, syscall.EUSERS, syscall.EINVAL, syscall.ENOSYS,
@@ -160,7 +161,7 @@ func whyEnded(process *exec.Cmd, err error, said string) error {
 	case killed:
 		return errors.New("the compiler was killed, by a user or because memory was short")
 	case slices.ContainsFunc(shortages, func(words string) bool { return strings.Contains(said, words) }):
-		return fmt.Errorf("it takes more than %d MiB of memory", compilerMemory>>20)
+		return fmt.Errorf("it takes more than %dMiB of memory", compilerMemory>>20)
 	case fatal != "":
 		return fmt.Errorf("the compiler failed: %s", printable.Line(fatal))
 	}

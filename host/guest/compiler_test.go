@@ -55,7 +55,7 @@ var failingCompilers = map[string]func() int{
 		deeper = func(n int) int { return deeper(n+1) + 1 }
 		return deeper(0)
 	},
-	// This one is a parent, whose compiler takes a minute.
+	// This one is a parent, with a compiler that takes a minute.
 	"parent-of-compiler": func() int {
 		r, err := guest.New(context.Background(), guest.RuntimeConfig{
 			CacheDir: os.Getenv(guest.CacheVariable), Compiler: guest.OwnCompiler(),
@@ -177,8 +177,8 @@ func TestCompilersThatFail(t *testing.T) {
 		"compiler-unsealed":  "the compiler gave no complete answer",
 		"compiler-panics":    "the compiler failed: out of ideas",
 		"compiler-rude":      "the compiler ended without an answer: exit status 3: ␛[2Jno",
-		"compiler-endless":   "its machine code has more than 256 MiB",
-		"compiler-hungry":    "it takes more than 2048 MiB of memory",
+		"compiler-endless":   "its machine code has more than 256MiB",
+		"compiler-hungry":    "it takes more than 2048MiB of memory",
 		"compiler-recursive": "the compiler failed: stack overflow",
 		"compiler-confined": "the compiler ended without an answer: exit status 1: " +
 			"core 0, cpu 600, env 0, files 16, folder /, " + interfaces +
@@ -217,8 +217,8 @@ func TestCompilersEndWithTheirContext(t *testing.T) {
 	}
 }
 
-// TestCompilersEndWithTheirParent kills a process while a compiler of it works, and wants the compiler to end, and
-// nothing to be left in the cache or in $TMPDIR.
+// TestCompilersEndWithTheirParent kills a process while a compiler of it works. The compiler must end, and nothing
+// must be left in the cache or in $TMPDIR.
 func TestCompilersEndWithTheirParent(t *testing.T) {
 	folder := t.TempDir()
 	parent := exec.Command("/proc/self/exe", "parent-of-compiler")
@@ -227,7 +227,7 @@ func TestCompilersEndWithTheirParent(t *testing.T) {
 		t.Fatal(err)
 	}
 	compiler := ""
-	for deadline := time.Now().Add(patience); compiler == ""; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(waitLimit); compiler == ""; time.Sleep(time.Millisecond) {
 		if compiler = compilerOf(parent.Process.Pid); time.Now().After(deadline) {
 			t.Error("no compiler has begun")
 			break
@@ -237,7 +237,7 @@ func TestCompilersEndWithTheirParent(t *testing.T) {
 	if err := parent.Wait(); parent.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
 		t.Error("the parent has ended before: ", err)
 	}
-	for deadline := time.Now().Add(patience); compiler != "" && runs(compiler); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(waitLimit); compiler != "" && runs(compiler); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the compiler goes on without its parent")
 		}
@@ -281,7 +281,7 @@ func children(t *testing.T) []string {
 	t.Helper()
 	tasks, err := filepath.Glob("/proc/self/task/*/children")
 	if err != nil || len(tasks) == 0 {
-		t.Skip("this kernel does not tell who is a child: ", err)
+		t.Skip("this kernel does not list the children of a process: ", err)
 	}
 	var all []string
 	for _, task := range tasks {
@@ -291,8 +291,8 @@ func children(t *testing.T) []string {
 	return all
 }
 
-// TestBombs wants of each bomb that it is compiled, or refused in a sentence, within its time, and that this process
-// has none of its memory.
+// TestBombs checks that each bomb is compiled, or rejected in a sentence, within its time. This process must have none
+// of its memory.
 func TestBombs(t *testing.T) {
 	before := residentSize(os.Getpid())
 	for name, module := range bombs.Modules() {
@@ -310,6 +310,6 @@ func TestBombs(t *testing.T) {
 		})
 	}
 	if grown := residentSize(os.Getpid()) - before; grown > fixedMemory {
-		t.Errorf("this process has grown by %d MiB", grown>>20)
+		t.Errorf("this process has grown by %dMiB", grown>>20)
 	}
 }

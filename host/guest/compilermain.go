@@ -29,8 +29,8 @@ const CompilerArgument = "compile-one-guest"
 // (RuntimeConfig.Compiler).
 func OwnCompiler() []string { return []string{ownProgram, CompilerArgument} }
 
-// CompilerMain is the whole of a compiler process: it gives up what a compiler does not need, compiles the module that
-// comes from standard input, and writes the answer to standard output.  It returns the exit code of the process.
+// CompilerMain is the whole of a compiler process. It drops what a compiler does not need, compiles the module that
+// comes from standard input, and writes the answer to standard output. It returns the exit code of the process.
 //
 // A program calls it first of all, while it has one goroutine.  confine is called before the first byte is read, and
 // may take away more; nil takes away nothing more.
@@ -94,8 +94,8 @@ func limitCompiler() error {
 	return sandbox.FilterCompiler()
 }
 
-// closeInherited closes what this process has from its parent, which inherited it itself without FD_CLOEXEC: all but
-// the standard streams, and what Go's poller may have opened already.
+// closeInherited closes what this process has from its parent, which inherited it itself without FD_CLOEXEC. The
+// standard streams stay open, and so does what Go's poller may have opened already.
 func closeInherited() error {
 	const folder = "/proc/self/fd"
 	entries, err := os.ReadDir(folder)

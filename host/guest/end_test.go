@@ -41,7 +41,7 @@ func TestTraps(t *testing.T) {
 	r := newRuntime(t, guest.InterruptMetered)
 	for name, want := range map[string]string{
 		"trap":     "out of bounds memory access",
-		"overflow": "stack overflow: its calls nest deeper than a stack of 16 MiB",
+		"overflow": "stack overflow: its calls nest deeper than a stack of 16MiB",
 	} {
 		result := run(t, r, name, guest.Config{})
 		var trap *guest.TrapError
@@ -49,8 +49,8 @@ func TestTraps(t *testing.T) {
 			t.Errorf("%s: %s %d %v", name, result.Outcome, result.ExitCode, result.Err)
 			continue
 		}
-		if trap.Reason != want {
-			t.Errorf("%s: the reason is %q", name, trap.Reason)
+		if trap.Reason() != want {
+			t.Errorf("%s: the reason is %q", name, trap.Reason())
 		}
 		if name == "trap" && len(trap.Stack) != 3 {
 			t.Errorf("the stack is %q", trap.Stack)
@@ -61,12 +61,12 @@ func TestTraps(t *testing.T) {
 // A guest that calls itself without end takes a stack of its memory limit, or of 16 MiB, and no more.
 func TestStackIsBounded(t *testing.T) {
 	r := newRuntime(t, guest.InterruptMetered)
-	for limit, want := range map[int64]string{64 << 10: "0.0625 MiB", 1 << 20: "1 MiB", 1 << 30: "16 MiB"} {
+	for limit, want := range map[int64]string{64 << 10: "64KiB", 1 << 20: "1MiB", 1 << 30: "16MiB"} {
 		_ = peakMemory(t) // it begins anew
 		before := peakMemory(t)
 		result := run(t, r, "overflow", guest.Config{Limits: guest.Limits{Memory: limit}})
 		if grown := peakMemory(t) - before; grown > 32<<20 {
-			t.Errorf("limit %d: the process has grown by %d MiB", limit, grown>>20)
+			t.Errorf("limit %d: the process has grown by %dMiB", limit, grown>>20)
 		}
 		if result.Outcome != guest.Trapped ||
 			!strings.Contains(result.Err.Error(), "its calls nest deeper than a stack of "+want+"\n  in $0(i32) i32") {
@@ -143,7 +143,7 @@ func TestMemoryLimit(t *testing.T) {
 		}
 	}
 	result := run(t, r, "large", guest.Config{Limits: guest.Limits{Memory: 16 << 20}})
-	if result.Outcome != guest.Failed || !strings.Contains(result.Err.Error(), "48 MiB") {
+	if result.Outcome != guest.Failed || !strings.Contains(result.Err.Error(), "48MiB") {
 		t.Errorf("a guest that begins with more than its limit: %s %v", result.Outcome, result.Err)
 	}
 }
@@ -223,7 +223,7 @@ func TestSpinningGuestsDoNotStopTheProcess(t *testing.T) {
 			}
 			limited := run(t, r, "spin", guest.Config{Limits: guest.Limits{Time: 20 * time.Millisecond}})
 			if limited.Outcome != guest.TimedOut {
-				t.Errorf("beside them, a guest with a time limit %s", limited.Outcome)
+				t.Errorf("in addition, a guest with a time limit %s", limited.Outcome)
 			}
 			cancel()
 			for _, each := range guests {

@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -11,6 +12,11 @@ var RustNames = rustNames
 
 // LimitCompiler bounds this process as a compiler's.
 var LimitCompiler = limitCompiler
+
+// CompileBytes is Compile for a module in memory.
+func (r *Runtime) CompileBytes(ctx context.Context, name string, module []byte) (*Module, error) {
+	return r.compileBytes(ctx, name, module, nil)
+}
 
 // TrimCache trims the cache in a folder.
 func TrimCache(dir string, most int64) error {

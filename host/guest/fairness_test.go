@@ -8,7 +8,7 @@ import (
 )
 
 // A guest that computes lets others run each time that it leaves compiled code, and not only when the scheduler
-// preempts it: of one processor, a goroutine that wants it has a turn for each two of these times.
+// preempts it. On one processor, a goroutine that wants to run does so for each two of these times.
 func TestGuestsThatComputeYield(t *testing.T) {
 	const periods = 1000 // that count.wat computes
 	r := newRuntime(t, guest.InterruptMetered)

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"rdmarun/host/guest"
-	"rdmarun/host/guest/wasm"
 )
 
 // A loop of tail calls takes no stack, and comes to its end within its limit of time.
@@ -76,9 +75,6 @@ func TestFeaturesThatGuestsCannotHave(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "it uses a feature of WebAssembly that guests cannot have: ") ||
 			!strings.Contains(err.Error(), c.feature) || strings.Contains(err.Error(), "not a WebAssembly module") {
 			t.Errorf("%s: %v", name, err)
-		}
-		if _, err := wasm.Inspect(c.module); err == nil {
-			t.Errorf("%s: it was accepted", name)
 		}
 	}
 }

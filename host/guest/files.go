@@ -170,8 +170,8 @@ var wazeroWASI = sync.OnceValues(func() (functions map[string]api.GoModuleFuncti
 // filesOf are those of the guest that calls; nil for none.
 func filesOf(ctx context.Context) *files { return ctx.Value(guestKey{}).(*Guest).files }
 
-// onPath is a function of wazero on a path, whose length is parameter `length`.  It does not copy a path that is too
-// long.
+// onPath is a function of wazero on a path.  Parameter `length` is the length of the path.  It does not copy a path
+// that is too long.
 func onPath(name string, length int) api.GoModuleFunc {
 	return func(ctx context.Context, module api.Module, stack []uint64) {
 		files := filesOf(ctx)
@@ -191,7 +191,7 @@ func onPath(name string, length int) api.GoModuleFunc {
 	}
 }
 
-// onBuffers is a function of wazero on buffers, whose number is its third parameter.
+// onBuffers is a function of wazero on buffers.  Its third parameter is their number.
 func onBuffers(name string) api.GoModuleFunc {
 	return func(ctx context.Context, module api.Module, stack []uint64) {
 		switch {

@@ -17,8 +17,8 @@ import (
 	"rdmarun/host/printable"
 )
 
-// wazero tells the frames of a stack only with a panic: not those of a guest that runs on, and none of a stack that is
-// full.  So they are read here off the stack that newStack has made.
+// wazero reports the frames of a stack only with a panic. It reports none of a guest that continues, and none of a
+// full stack. So they are read here from the stack that newStack has created.
 
 // maxFrames is how many calls of a stack are shown, from the innermost; those of one function to itself are one.
 const maxFrames = 16
@@ -54,7 +54,7 @@ func machineOf(engine reflect.Value) *machine {
 	return m
 }
 
-// locateDefinitions finds what tells a function's type.
+// locateDefinitions finds what shows a function's type.
 func (m *machine) locateDefinitions(module reflect.Value) bool {
 	method := reflect.NewAt(module.Type(), module.Addr().UnsafePointer()).MethodByName("FunctionDefinition")
 	if !method.IsValid() {
@@ -221,8 +221,8 @@ func (g *Guest) read() (stacks []readStack) {
 	return stacks
 }
 
-// place is where stacks are in functions of the guest that have names.  The meter has added one without.
-func (g *Guest) place(stacks []readStack) (stack []string) {
+// describe names the functions of the guest that stacks are in.  The meter has added one without.
+func (g *Guest) describe(stacks []readStack) (stack []string) {
 	for _, each := range stacks {
 		stack = append(stack, g.module.describe(each)...)
 	}
@@ -240,9 +240,12 @@ func (g *Guest) tick() {
 	}
 }
 
-// tickPatience is how long a guest that computes may take to tell where it is: it does in a tenth of a millisecond when
-// it has a processor, and not at all within a host function that does not wait.
+// tickPatience is how long a guest that computes may take to report where it is. It takes a tenth of a millisecond
+// when it has a processor. Within a host function that does not wait, it does not report.
 const tickPatience = 2 * time.Second
+
+// ScriptComputes is where a script is that computes: what it prints when it is stopped says where in its text.
+const ScriptComputes = "and computes; what it prints when it is stopped says where"
 
 // Where is where a guest is that has not ended: "in wait_event", and the guest's functions as a TrapError has them.
 func (g *Guest) Where() string {
@@ -254,19 +257,19 @@ func (g *Guest) Where() string {
 		}
 	})
 	if waits != "" {
-		return "in " + strings.Join(append([]string{waits}, g.place(stacks)...), "\n  by ")
+		return "in " + strings.Join(append([]string{waits}, g.describe(stacks)...), "\n  by ")
 	}
 	stacks = g.sample()
-	if place := g.place(stacks); len(place) > 0 {
-		return "in " + strings.Join(place, "\n  by ")
+	if stack := g.describe(stacks); len(stack) > 0 {
+		return "in " + strings.Join(stack, "\n  by ")
 	}
 	switch {
 	case len(stacks) == 0 || stacks[0].machine == nil:
 		return "in no host function that waits"
 	case g.config.script:
-		return "and computes; what it prints when it is stopped says where"
+		return ScriptComputes
 	}
-	return "in a function without a name (compile it with -g)"
+	return "in a function without a name (compile it with -g, and without wasm-opt)"
 }
 
 // sample asks a guest that computes where it is.

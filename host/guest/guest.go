@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tetratelabs/wazero/api"
@@ -32,7 +33,8 @@ type Guest struct {
 	memory   *linearMemory   // likewise
 	life     context.Context // likewise
 	done     <-chan struct{}
-	result   Result // once done is closed
+	over     atomic.Bool // its code has ended
+	result   Result      // once done is closed
 	trace    *trace.Guest
 }
 
@@ -54,12 +56,12 @@ func (r *Runtime) Start(ctx context.Context, m *Module, config Config) (*Guest, 
 	budget := hostfuncs.NewBudget(hostfuncs.Limits{Memory: config.Limits.Memory, Registered: config.Limits.Registered,
 		Handles: config.Limits.Handles, Files: config.Limits.Files, Ports: config.Limits.Ports})
 	config.Limits.Memory = budget.Limits().Memory
-	if err := budget.Charge(hostfuncs.Cost{Memory: max(0, m.InstanceSize()-freeInstance)}); err != nil {
+	if err := budget.Charge(hostfuncs.Cost{Memory: max(0, m.instanceSize()-freeInstance)}); err != nil {
 		return nil, fmt.Errorf("start guest %s: its tables, globals and functions: %w", config.Name, err)
 	}
-	if m.MinMemory() > config.Limits.Memory {
+	if m.minMemory() > config.Limits.Memory {
 		return nil, fmt.Errorf("start guest %s: it begins with %s of memory and may have %s; raise its memory limit",
-			config.Name, mebibytes(m.MinMemory()), mebibytes(config.Limits.Memory))
+			config.Name, hostfuncs.Bytes(m.minMemory()), hostfuncs.Bytes(config.Limits.Memory))
 	}
 	g := &Guest{
 		name: config.Name, module: m, config: config, budget: budget, files: newFiles(config.Files, budget),
@@ -129,6 +131,9 @@ func (g *Guest) Name() string { return g.name }
 // Done is closed when the guest has ended and everything it had is freed.
 func (g *Guest) Done() <-chan struct{} { return g.done }
 
+// Over reports whether the guest's code has ended. Its objects may still be freed: Done is closed after that.
+func (g *Guest) Over() bool { return g.over.Load() }
+
 // Result is how the guest ended, once Done is closed; the zero Result before.
 func (g *Guest) Result() Result {
 	select {
@@ -149,11 +154,11 @@ func (g *Guest) Wait(ctx context.Context) (Result, error) {
 	}
 }
 
-// Stop asks the guest to end (hostfuncs.Instance.RequestStop), stops it if it has not within StopGrace or
-// before ctx ends, and returns when everything it had is freed.  On a virtual clock the caller acts.
+// Stop asks the guest to end (hostfuncs.Instance.RequestStop). It stops the guest if that has not ended within
+// stopGrace or before ctx ends. It returns when everything of the guest is freed. On a virtual clock the caller acts.
 func (g *Guest) Stop(ctx context.Context) Result {
 	g.instance.RequestStop()
-	grace, cancel := context.WithTimeout(ctx, StopGrace)
+	grace, cancel := context.WithTimeout(ctx, stopGrace)
 	defer cancel()
 	clock := g.config.Provider.Clock()
 	if clock.Await(grace, g.done, nil) != nil {
@@ -163,8 +168,6 @@ func (g *Guest) Stop(ctx context.Context) Result {
 	<-g.done
 	return g.result
 }
-
-func mebibytes(bytes int64) string { return fmt.Sprintf("%.4g MiB", float64(bytes)/(1<<20)) }
 
 // request is a call of one of a guest's functions, made by another goroutine than the guest's.
 type request struct {
@@ -219,9 +222,9 @@ func (q *requests) any() <-chan struct{} {
 	return q.came
 }
 
-// Call calls an exported function of the guest, on the guest's own goroutine: the guest takes calls while it waits
-// at a barrier, as a program is in no state to be entered while it runs.  Arguments and results are as wazero
-// has them, an i32 in the lower half.  A function that traps or exits ends the guest.
+// Call calls an exported function of the guest, on the guest's own goroutine. The guest accepts calls while it waits
+// at a barrier, because a running program cannot be entered. Arguments and results are as wazero has them, an i32 in
+// the lower half. A function that traps or exits ends the guest.
 //
 // The error is ctx's when ctx ends before the guest comes to a barrier, or before the call returns.
 func (g *Guest) Call(ctx context.Context, function string, arguments ...uint64) ([]uint64, error) {
@@ -337,9 +340,13 @@ var (
 	errStopped   = errors.New("the guest was asked to stop and did not end in time")
 )
 
-func exitedError(code int) error {
-	if code == 0 {
+// exitedError is the end of a guest with a code, and what it has said of it.
+func exitedError(code int, why string) error {
+	switch {
+	case code == 0:
 		return nil
+	case why != "":
+		return fmt.Errorf("the guest exited with code %d: %s", code, why)
 	}
 	return fmt.Errorf("the guest exited with code %d", code)
 }

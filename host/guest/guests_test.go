@@ -352,7 +352,7 @@ func TestGuestOfTheTutorial(t *testing.T) {
 	}
 }
 
-// block is what stands between a fence and the next.
+// block is the text between a fence and the next.
 func block(t *testing.T, text, fence string) string {
 	t.Helper()
 	_, rest, _ := strings.Cut(text, fence)

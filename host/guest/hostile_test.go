@@ -32,8 +32,8 @@ var hostile = map[string]int64{
 	"fill": 136 << 20, "random": 136 << 20, "buffers": 136 << 20,
 }
 
-// Beside guests that want everything a pair works on as if it were alone, and all of them together take
-// what they may and no more.
+// A pair runs together with guests that request everything. It works as if it were alone, and all of them together use
+// no more than they may.
 func TestHostileGuestsBesideAPair(t *testing.T) {
 	if os.Getenv(hostileVariable) != "" {
 		besideAPair(t)
@@ -66,7 +66,7 @@ func TestHostileGuestsBesideAPair(t *testing.T) {
 		if size := residentSize(command.Process.Pid); size > most {
 			command.Process.Kill()
 			<-ended
-			t.Fatalf("the process had %d MiB; its guests may have %d\n%s", size>>20, most>>20, &said)
+			t.Fatalf("the process had %dMiB; its guests may have %d\n%s", size>>20, most>>20, &said)
 		}
 	}
 }

@@ -23,6 +23,8 @@ func TestKits(t *testing.T) {
 			sources + "helpers.c"},
 		"events and polls in Rust": {"rust", "/usr/bin/rustc --edition 2021 --target " + toolchain.RustTarget() +
 			" --crate-name guest -C panic=abort -C linker=wasm-ld -D warnings " + sources + "poll.rs"},
+		"objects in Rust": {"rust", "/usr/bin/rustc --edition 2021 --target " + toolchain.RustTarget() +
+			" --crate-name guest -C panic=abort -C linker=wasm-ld -D warnings " + sources + "objects.rs"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			toolchain.Need(t, c.language)

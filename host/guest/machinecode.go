@@ -12,8 +12,8 @@ import (
 	"github.com/tetratelabs/wazero"
 )
 
-// machineCode is what wazero has compiled of a module, in the form in which it keeps that, and the name by which it
-// asks for it: a hash of the module, of the processor's features and of what makes the code end.
+// machineCode is the code that wazero has compiled from a module, in wazero's own format, with the name by which
+// wazero asks for it. The name is a hash of the module, of the processor's features and of what makes the code end.
 type machineCode struct {
 	name  codeName
 	bytes []byte
@@ -28,8 +28,8 @@ func codeOf(content []byte) *machineCode {
 	return code
 }
 
-// codeStore takes the place of wazero's cache on disk: it gives wazero the code of one module from memory, and takes
-// the code that wazero compiles.  Its user holds Runtime.compiling.
+// codeStore replaces wazero's cache on disk. It gives wazero the code of one module from memory, and accepts the code
+// that wazero compiles. Its user holds Runtime.compiling.
 //
 // wazero's own cache is a folder, and wazero executes the file that is there when it looks.  Another process could
 // replace the file after any check.
@@ -57,7 +57,7 @@ func (s *codeStore) Get(name codeName) (io.ReadCloser, bool, error) {
 func (s *codeStore) Add(name codeName, content io.Reader) error {
 	code, err := io.ReadAll(io.LimitReader(content, maxCode+1))
 	if err == nil && len(code) > maxCode {
-		err = fmt.Errorf("its machine code has more than %d MiB", maxCode>>20)
+		err = fmt.Errorf("its machine code has more than %dMiB", maxCode>>20)
 	}
 	s.made = &machineCode{name, code}
 	return err

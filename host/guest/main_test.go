@@ -50,15 +50,15 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// patience is how long a test waits for what takes milliseconds, or a minute when it is to compile a Go guest with
-// the race detector on a busy machine.
-const patience = 5 * time.Minute
+// waitLimit is how long a test waits. Most events take milliseconds; to compile a Go guest with the race detector on a
+// busy machine takes a minute.
+const waitLimit = 5 * time.Minute
 
 // givenUpTime is how long the lookup of a name may take after its caller has given up.
 const givenUpTime = time.Minute
 
 func testContext(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), waitLimit)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -94,7 +94,7 @@ func newProvider(t testing.TB, options ...rdmacore.Option) *rdmacore.Provider {
 		if err := p.Close(); err != nil {
 			t.Error(err)
 		}
-		// A thread of the C library whose caller has given up the lookup closes its files when it has ended.
+		// A thread of the C library closes its files when it has ended, also after its caller has given up the lookup.
 		for end := time.Now().Add(givenUpTime); ; time.Sleep(time.Millisecond) {
 			now := openDescriptors(t)
 			if now == descriptors {

@@ -6,7 +6,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"syscall"
+
+	"rdmarun/host/printable"
+	"rdmarun/hostfuncs"
 )
 
 // outputs is where a guest's standard output, its standard error and its log go.  They share one limit.  If a write
@@ -36,7 +40,7 @@ func (g *Guest) newOutputs(ctx context.Context) *outputs {
 		if g.config.Stderr != nil {
 			o.stderr.pass([]byte(fmt.Sprintf("%s: WARN: it has written %s, which is its limit \"output\"; the rest is "+
 				"not shown\n",
-				g.name, mebibytes(g.config.Limits.Output))))
+				g.name, hostfuncs.Bytes(g.config.Limits.Output))))
 		}
 	}
 	return o
@@ -67,6 +71,20 @@ type outputWriter struct {
 	chunks  chan []byte // made by the first write
 	results chan error
 	buffer  []byte // a copy: the guest's memory may change, or be unmapped, while it is being written
+	begun   []byte // what was written first, up to more than maxLine bytes
+}
+
+// maxLine is the longest line, in bytes, that may say why a guest has ended.
+const maxLine = 200
+
+// onlyLine is the line that a guest has written, "" if it has written none, or anything else too.  A single line on
+// standard error is why it has ended; the last of many is often not.
+func (w *outputWriter) onlyLine() string {
+	line, whole := strings.CutSuffix(string(w.begun), "\n")
+	if !whole || len(line) > maxLine || strings.Contains(line, "\n") {
+		return ""
+	}
+	return printable.Line(line)
 }
 
 func newOutputWriter(o *outputs, to io.Writer) *outputWriter {
@@ -99,6 +117,9 @@ func (w *outputWriter) Write(data []byte) (int, error) {
 
 // pass writes a chunk, and ends the guest if that takes longer than the guest may live.
 func (w *outputWriter) pass(chunk []byte) error {
+	if room := maxLine + 2 - len(w.begun); room > 0 {
+		w.begun = append(w.begun, chunk[:min(room, len(chunk))]...)
+	}
 	if w.chunks == nil {
 		w.chunks, w.results = make(chan []byte), make(chan error, 1)
 		go writeAll(w.to, w.chunks, w.results)

@@ -29,9 +29,9 @@ const (
 	randomLimit    = 300 * time.Millisecond
 )
 
-// TestRandomGuests runs modules of random calls to whatever end they come, several beside each other: they return,
-// trap, or are stopped when their time is up, in the midst of a wait or not.  Whatever they made is freed then, which
-// newProvider asks, and with "go test -asan" the leak checker when the process ends.
+// TestRandomGuests runs modules of random calls to any end, several at the same time. They return, trap, or are
+// stopped when their time is up, during a wait or not. All that they created is freed then. newProvider checks this,
+// and with "go test -asan" the leak checker does when the process ends.
 func TestRandomGuests(t *testing.T) {
 	outcomes, made := make(map[guest.Outcome]int), 0
 	end := time.Now().Add(*randomTime)

@@ -41,6 +41,7 @@ func (g *Guest) run(ctx context.Context) Result {
 	if g.trace != nil {
 		g.trace.End()
 	}
+	g.over.Store(true) // before what is freed shows at its peers
 	// The order is that of the package comment: nothing below runs guest code.
 	freed, err := g.instance.Close()
 	if module != nil {
@@ -134,7 +135,7 @@ func (g *Guest) outcome(ctx context.Context, err error) Result {
 	case errors.As(err, &exit) && (exit.ExitCode() < sys.ExitCodeDeadlineExceeded || ctx.Err() == nil):
 		// The last numbers are those by which the host ends a guest, and may be the guest's own: main returned -1.
 		code := int(min(exit.ExitCode(), 255))
-		return Result{Outcome: Exited, ExitCode: code, Err: exitedError(code)}
+		return Result{Outcome: Exited, ExitCode: code, Err: exitedError(code, g.outputs.stderr.onlyLine())}
 	case errors.Is(context.Cause(ctx), errTimeLimit):
 		return Result{Outcome: TimedOut, ExitCode: codeTimedOut, Err: g.placed(context.Cause(ctx), err)}
 	case ctx.Err() != nil:
@@ -149,10 +150,10 @@ func (g *Guest) outcome(ctx context.Context, err error) Result {
 	return Result{Outcome: Trapped, ExitCode: codeTrapped, Err: g.trapError(err)}
 }
 
-// placed is why the guest was ended, with where it was: in a function of the host, and in functions of its own, when
-// those have names.
+// placed is why the guest was ended, with the place. That is a function of the host, and functions of the guest if
+// they have names.
 func (g *Guest) placed(why, err error) error {
-	place := &PlacedError{Err: why, Stack: g.place([]readStack{g.last})}
+	place := &PlacedError{Err: why, Stack: g.describe([]readStack{g.last})}
 	if len(place.Stack) == 0 {
 		place.Stack = named(g.module.trapError(err).Stack)
 	}
@@ -195,12 +196,12 @@ func (m *linearMemory) allocate(maximum uint64) {
 	m.held = m.region
 }
 
-// Reallocate gives the guest the first size bytes; nil when that is more than it may have, which the
-// guest sees as a memory.grow that fails.
+// Reallocate gives the guest the first size bytes. It returns nil when that is more than the guest may have. The guest
+// sees this as a memory.grow that fails.
 //
-// A metered guest asks for more than it can ever get each time that it leaves compiled code
-// (wasm.Rewritten.SparePages).  Other goroutines run then, among them those of guests that wait for each other: Go's
-// scheduler alone would let it compute for 10 ms.
+// Each time a metered guest leaves compiled code, it requests more than it can get (wasm.Rewritten.SparePages) and the
+// request fails. Other goroutines run then, also those of guests that wait for each other. Go's scheduler alone would
+// let it compute for 10 ms.
 func (m *linearMemory) Reallocate(size uint64) []byte {
 	if size > m.most {
 		m.ticked()

@@ -1,18 +1,16 @@
-// Package guest runs WebAssembly guests: it compiles them (with a cache on disk), gives each its memory,
-// its limits and the ABI of hostfuncs, stops those that do not end by themselves, and frees what they
-// leave behind.
+// Package guest runs WebAssembly guests. It compiles them (with a cache on disk), and gives each its memory, its
+// limits and the ABI of hostfuncs. It stops those that do not end by themselves, and frees what they leave behind.
 //
 // # Memory
 //
-// A guest's linear memory is one reservation with a base that never moves, so any range of it can be a memory
-// region.  The reservation is reference counted: the guest and each memory region hold a reference.
-// It is unmapped with the last reference, not when a module is closed: compiled code that ran on after
-// that would crash the process.
+// A guest's linear memory is one reservation with a base that never moves, so any range of it can be a memory region.
+// The reservation is reference counted: the guest and each memory region hold a reference. It is unmapped with the
+// last reference, not when a module is closed. Compiled code that continued after that would crash the process.
 //
 // # The end of a guest
 //
-// Whether a guest returns, exits, traps, exceeds its limits or is stopped, the order is the same: its last
-// instruction, then its RDMA objects (children before parents; peers get DISCONNECTED), then its module,
+// Whether a guest returns, exits, traps, exceeds its limits or is stopped, the order is the same. First comes its last
+// instruction, then its RDMA objects (children before parents; peers get DISCONNECTED). Then its module is freed, and
 // then the last reference to its memory.
 //
 // # Interruption
@@ -49,8 +47,8 @@ type Runtime struct {
 	compiler []string
 	serials  atomic.Uint32 // of guests
 
-	// Compiling and closing take its only place: the store has the code of one module at a time, and one compilation
-	// makes use of several processors anyway.  It guards what follows.
+	// It guards what follows, and serializes compiling and closing. The store has the code of one module at a
+	// time, and one compilation uses several processors anyway.
 	compiling chan struct{}
 	cache     *guestCache
 	store     *codeStore
@@ -88,9 +86,9 @@ func New(ctx context.Context, config RuntimeConfig) (*Runtime, error) {
 	return r, nil
 }
 
-// coreFeatures are WebAssembly 2.0, atomic instructions, with which a guest in C reads what a peer writes, tail calls
-// and extended constant expressions.  Exception handling is left out: wazero 1.12 keeps references to exceptions where
-// Go's garbage collector does not see them, and copies the whole stack at each try_table.
+// coreFeatures are WebAssembly 2.0, atomic instructions, tail calls and extended constant expressions. A guest in C
+// uses atomic instructions to read what a peer writes. Exception handling is left out. wazero 1.12 keeps references to
+// exceptions where Go's garbage collector does not see them, and copies the whole stack at each try_table.
 const coreFeatures = api.CoreFeaturesV2 | experimental.CoreFeaturesThreads | experimental.CoreFeaturesTailCall |
 	experimental.CoreFeaturesExtendedConst
 
@@ -143,9 +141,9 @@ type RuntimeConfig struct {
 	// if it belongs to this user, and no other user may write to it.
 	CacheDir string
 	// Compiler is the command that compiles what the cache does not have, in a process of its own that calls
-	// CompilerMain: a program and its arguments, such as OwnCompiler().  Nil compiles in this process, where nothing
-	// bounds the memory that it takes, the time is looked at between two functions only, and a panic of the compiler is
-	// the program's: for modules that the program trusts.
+	// CompilerMain. It is a program and its arguments, such as OwnCompiler(). Nil compiles in this process, for
+	// modules that the program trusts. Nothing limits the memory then, the time is checked between two functions
+	// only, and a panic of the compiler is the program's.
 	Compiler []string
 	// Warn is called once when the cache is of no use; may be nil.
 	Warn func(text string)
@@ -171,16 +169,14 @@ const (
 	InterruptMetered InterruptMode = iota
 	// InterruptContext makes wazero look at the context in each loop, which takes some 30 ns an iteration.
 	InterruptContext
-	// InterruptOff never looks.  A guest that spins forever blocks the process forever.
-	InterruptOff
 )
 
 // Limits bound one guest.
 type Limits struct {
 	// Time is how long the guest may run by the wall clock; 0 is DefaultTime.
 	Time time.Duration
-	// Memory, Registered, Handles, Files and Ports are those of hostfuncs.Limits; Output is how many bytes it may write
-	// to its standard streams and its log, together.  0 is the default of each.
+	// Memory, Registered, Handles, Files and Ports are those of hostfuncs.Limits. Output limits the bytes that it
+	// writes to its standard streams and its log, together. 0 is the default of each.
 	Memory, Registered, Handles, Files, Ports, Output int64
 }
 
@@ -213,8 +209,8 @@ const (
 	NoTimeLimit       = time.Duration(-1)
 )
 
-// StopGrace is how long a guest that was asked to stop has before it is stopped.
-const StopGrace = 500 * time.Millisecond
+// stopGrace is how long a guest that was asked to stop has before it is stopped.
+const stopGrace = 500 * time.Millisecond
 
 // Listening is news of a guest that listens.
 type Listening = hostfuncs.Listening
@@ -283,8 +279,8 @@ type Config struct {
 	Participant *stream.Participant
 	// Listening is called by the guest's goroutine with where the guest listens; may be nil.
 	Listening func(Listening)
-	// Seed is what its random numbers are drawn from, and makes its time of day that of the provider's clock alone;
-	// nil: they are the system's.
+	// Seed is the seed of its random numbers, and makes its time of day that of the provider's clock alone. With
+	// nil both are the system's.
 	Seed *uint64
 	// CPUs are where the guest's thread may run; none: anywhere.  With any it has a thread to itself.
 	CPUs []int

@@ -53,7 +53,7 @@ const maxScript = 1 << 20
 func (s *Script) Check() error {
 	switch {
 	case len(s.Text) > maxScript:
-		return fmt.Errorf("%s has more than %d KiB", s.File, maxScript>>10)
+		return fmt.Errorf("%s has more than %dKiB", s.File, maxScript>>10)
 	case strings.ContainsRune(s.Text, 0):
 		return fmt.Errorf("%s has a zero byte", s.File)
 	}
@@ -80,7 +80,7 @@ func Engine() (string, error) {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("the engine of scripts, %s, is not beside %s: \"make javascript\" builds it, or %s names it",
+	return "", fmt.Errorf("the engine of scripts, %s, is not next to %s: \"make javascript\" builds it, or %s names it",
 		engineFile, self, EngineVariable)
 }
 
@@ -106,15 +106,16 @@ func (s *Script) Configure(config Config) Config {
 	return config
 }
 
-// ofEngine tells of calls whether the engine of scripts makes one for itself: to see whether its script shall go on, or
-// for the text of an error.  It exports where its memory has a number that is 1 during the script's calls.
+// ofEngine reports whether the engine of scripts makes a call for itself. It does so to check whether its script shall
+// continue, or for the text of an error. It exports the place of a number in its memory that is 1 during the script's
+// calls.
 func ofEngine(module api.Module) func() bool {
-	told := module.ExportedGlobal("of_script")
-	if told == nil {
+	global := module.ExportedGlobal("of_script")
+	if global == nil {
 		return nil
 	}
 	return func() bool {
-		value, ok := module.Memory().ReadUint32Le(uint32(told.Get()))
+		value, ok := module.Memory().ReadUint32Le(uint32(global.Get()))
 		return ok && value == 0
 	}
 }
@@ -186,7 +187,7 @@ func (p *ScriptParser) parse(ctx context.Context, script *Script) error {
 		}
 	}
 	if p.provider == nil { // without which no guest runs
-		if p.provider, err = rdmacore.Open("soft"); err != nil {
+		if p.provider, err = rdmacore.Open(rdmacore.Soft); err != nil {
 			return err
 		}
 	}

@@ -134,8 +134,8 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// A file that is not a script is detected without running it, each text once; the test does not wait for an engine that
-// does not answer in time.
+// A file that is not a script is detected without running it, each text once. The test does not wait for an engine
+// that does not answer in time.
 func TestScriptParser(t *testing.T) {
 	engine(t, newRuntime(t, guest.InterruptMetered)) // it is built
 	t.Setenv(guest.EngineVariable, "../../bin/javascript.wasm")

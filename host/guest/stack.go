@@ -13,9 +13,9 @@ import (
 
 // The stack of a guest's calls is wazero's: the guest cannot address it, and its memory does not count it.
 const (
-	// MaxStack bounds the stack of a guest's calls, in bytes.  A script that recurses reaches the limit of its engine,
-	// half a megabyte of linear memory, at 10 MiB.  A guest whose memory limit is less has less.
-	MaxStack = 16 << 20
+	// maxStack bounds the stack of a guest's calls, in bytes.  A script that recurses reaches the limit of its engine,
+	// half a megabyte of linear memory, at 10 MiB.  A guest with a lower memory limit has less.
+	maxStack = 16 << 20
 	minStack = 64 << 10
 	// reservedStack is more than the 50,000,000 bytes from which on wazero does not double a stack that is full, but
 	// ends the guest (callStackCeiling).  Of these addresses the guest gets the upper end.
@@ -27,7 +27,7 @@ func (g *Guest) stackSize() int { return stackOf(g.budget.Limits().Memory) }
 
 // stackOf is what the calls of a guest may take that has this memory limit: whole pages.
 func stackOf(memory int64) int {
-	return int(min(max(memory/pageSize*pageSize, minStack), MaxStack))
+	return int(min(max(memory/pageSize*pageSize, minStack), maxStack))
 }
 
 // errNoStack means that a guest cannot start because address space is short.
@@ -35,8 +35,8 @@ var errNoStack = errors.New("map the stack of its calls")
 
 // invoke calls a function of the guest, on a stack that does not grow.
 //
-// wazero gives a function 10 KiB, doubles that when it is used up, and has no option for its most: 100 MB, with half as
-// much again while it is copied.
+// wazero gives a function 10 KiB and doubles that when it is used up. It has no option for the maximum of 100 MB, with
+// half as much again while it is copied.
 func (g *Guest) invoke(ctx context.Context, function api.Function, arguments ...uint64) ([]uint64, error) {
 	if !compiles() || function.Definition().GoFunction() != nil { // nothing of the guest's is compiled
 		return function.Call(ctx, arguments...)
@@ -63,7 +63,7 @@ type callStack struct {
 	bottom **byte
 	saved  **uint64 // the stack pointer during a call of the host
 	frame  *uintptr // the frame pointer then; only on amd64
-	// machine is nil where frames cannot be told.
+	// machine is nil where frames cannot be read.
 	machine *machine
 }
 
@@ -81,13 +81,13 @@ func newStack(function api.Function, size int) (*callStack, error) {
 		-1, 0, reservedStack, unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE,
 	)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %d MiB of addresses: %w; see ulimit -v", errNoStack, reservedStack>>20, err)
+		return nil, fmt.Errorf("%w: %dMiB of addresses: %w; see ulimit -v", errNoStack, reservedStack>>20, err)
 	}
 	s.mapped, s.machine = mapped, machineOf(engine)
 	used := mapped[reservedStack-size:]
 	if err := unix.Mprotect(used, unix.PROT_READ|unix.PROT_WRITE); err != nil {
 		return nil, errors.Join(
-			fmt.Errorf("%w: %d KiB: %w; see vm.overcommit_memory", errNoStack, size>>10, err), unix.Munmap(mapped),
+			fmt.Errorf("%w: %dKiB: %w; see vm.overcommit_memory", errNoStack, size>>10, err), unix.Munmap(mapped),
 		)
 	}
 	// most guests touch a page or two; a kernel without huge pages rejects the advice

@@ -9,17 +9,27 @@ import (
 
 	"rdmarun/host/guest/wasm"
 	"rdmarun/host/printable"
+	"rdmarun/hostfuncs"
 )
 
 // TrapError is a trap: what WebAssembly forbids, and where the guest did it.
 type TrapError struct {
-	Reason string // "out of bounds memory access"
+	Kind   string // as WebAssembly names it: "out of bounds memory access"
+	Detail string // may be empty: what the guest's library said of it, or the size of the stack
 	// Stack are the guest's functions, innermost first: "copy(i32,i32) i32 at list.c:12:5".  The names are the guest's
 	// own.
 	Stack []string
 }
 
-func (e *TrapError) Error() string { return "the guest trapped: " + e.Reason + e.Trace() }
+func (e *TrapError) Error() string { return "the guest trapped: " + e.Reason() + e.Trace() }
+
+// Reason is the kind and the detail.
+func (e *TrapError) Reason() string {
+	if e.Detail == "" {
+		return e.Kind
+	}
+	return e.Kind + ": " + e.Detail
+}
 
 // Trace is the stack, each function in a line that begins with a line end.
 func (e *TrapError) Trace() string { return frames(e.Stack) }
@@ -49,30 +59,33 @@ func (e *PlacedError) Trace() string { return frames(e.Stack) }
 // maxFrame is where a frame is cut, in bytes; wazero gives some thirty of them.
 const maxFrame = 512
 
-// stackOverflow is the reason of a full stack, for which wazero gives no frames.
+// stackOverflow is the kind of a full stack, for which wazero gives no frames.
 const stackOverflow = "stack overflow"
 
 // trapError is how this guest trapped.
 func (g *Guest) trapError(err error) *TrapError {
 	e := g.module.trapError(err)
-	if e.Reason == stackOverflow && compiles() {
+	switch {
+	case e.Kind == stackOverflow && compiles():
 		if len(e.Stack) == 0 {
 			e.Stack = g.module.describe(g.last)
 		}
-		e.Reason += fmt.Sprintf(": its calls nest deeper than a stack of %s", mebibytes(int64(g.stackSize())))
-	}
-	// Without memory a compiler's library ends the guest so, AssemblyScript's without a message.
-	if e.Reason == "unreachable" && g.memory.refused != nil {
-		e.Reason += fmt.Sprintf(", after its memory could not grow: %v", g.memory.refused)
+		e.Detail = fmt.Sprintf("its calls nest deeper than a stack of %s", hostfuncs.Bytes(int64(g.stackSize())))
+	case e.Kind == "unreachable":
+		e.Detail = g.outputs.stderr.onlyLine() // a library's last words
+		// Without memory a compiler's library ends the guest so, AssemblyScript's without a message.
+		if refused := g.memory.refused; refused != nil {
+			e.Detail = strings.TrimPrefix(fmt.Sprintf("%s; its memory could not grow: %v", e.Detail, refused), "; ")
+		}
 	}
 	return e
 }
 
-// trapError reads wazero's account of a trap, where beneath a function its place in the code may stand.
+// trapError reads wazero's account of a trap, which may have the place in the code beneath a function.
 func (m *Module) trapError(err error) *TrapError {
 	const stackTitle = "wasm stack trace:"
 	reason, stack, _ := strings.Cut(err.Error(), "\n"+stackTitle)
-	e := &TrapError{Reason: strings.TrimPrefix(reason, "wasm error: ")}
+	e := &TrapError{Kind: strings.TrimPrefix(reason, "wasm error: ")}
 	var offsets []uint64
 	var frames []int // of the offsets
 	for _, line := range strings.Split(stack, "\n") {
@@ -83,7 +96,7 @@ func (m *Module) trapError(err error) *TrapError {
 			offsets, frames = append(offsets, offset), append(frames, len(e.Stack)-1)
 			continue
 		}
-		// A guest's functions stand behind the name of its module, which is empty.
+		// A guest's functions follow the name of its module, which is empty.
 		e.Stack = append(e.Stack, strings.TrimPrefix(line, "."))
 	}
 	m.nameFrames(e.Stack)
@@ -142,8 +155,8 @@ func clipped(text string) string {
 	return text
 }
 
-// rustNames are the names that Rust's compiler has mangled, as their source has them: the parts of a path, each behind
-// its length, of which the last is a hash.
+// rustNames are the names that Rust's compiler has mangled, as their source has them. A name has the parts of a path,
+// each behind its length. The last part is a hash.
 func rustNames(text string) string {
 	return rustName.ReplaceAllStringFunc(text, func(mangled string) string {
 		var path []string

@@ -193,9 +193,9 @@ type wasiFunction struct {
 	call   api.GoModuleFunc
 }
 
-// wasiFunctions replace those of wazero, whose use of memory and time is not bounded.  Those copy a path of any length
-// before they find that there is no folder.  They go through any number of buffers for a file that has no
-// position, and keep something for each of any number of subscriptions.
+// wasiFunctions replace those of wazero, which use memory and time without a bound.  Those copy a path of any length
+// before they find that there is no folder.  They go through any number of buffers for a file that has no position, and
+// keep something for each of any number of subscriptions.
 var wasiFunctions = []wasiFunction{
 	{"fd_pread", "iiiIi", onBuffers("fd_pread")},
 	{"fd_pwrite", "iiiIi", onlyRead},
@@ -243,8 +243,8 @@ const (
 	eventFDWrite     = 2
 )
 
-// pollOneoff waits for the first of some clocks, or returns at once when standard streams are asked for: all of them
-// are ready, as a read that has to wait does so itself.
+// pollOneoff waits for the first of some clocks, or returns at once when standard streams are among the events. All of
+// them are ready, because a read that has to wait does so itself.
 func pollOneoff(ctx context.Context, module api.Module, stack []uint64) {
 	in, out, count, resultAt := uint32(stack[0]), uint32(stack[1]), uint32(stack[2]), uint32(stack[3])
 	stack[0] = poll(ctx, module.Memory(), in, out, count, resultAt)

@@ -1,5 +1,5 @@
-// Package lab describes the hosts of a run: the lab file, the role that each host plays, and the messages between a
-// controller and its agents.
+// Package lab describes the hosts of a run. It has the lab file, the role that each host plays, and the messages
+// between a controller and its agents.
 package lab
 
 import (
@@ -44,6 +44,8 @@ type Host struct {
 	Join string
 	// Command starts a program on the host; its name and arguments are appended.  Empty without SSH: it is this host.
 	Command []string
+	// Named is where the file names the first word that starts the agent, FILE:LINE:COLUMN; "" where it does not.
+	Named string
 	// Program is where rdmarun is on the host; empty: what is pushed there, or this program's own path.
 	Program string
 	// Push sends this program to the host.
@@ -54,6 +56,8 @@ type Host struct {
 	Devices        []string
 	Address        netip.Addr
 	Labels         map[string]string
+	// Programs are patterns of the programs that its agent may run (CheckAllow); none: no program.
+	Programs []string
 	// Silence is how long its agent may answer nothing before the run does without it.
 	Silence time.Duration
 }
@@ -78,7 +82,7 @@ type Placement struct {
 	Labels map[string]string
 	// PerHost is how many instances of a counted role a host has; 0: they are spread over all, in turns.
 	PerHost int
-	// named is where the role stands in the file; the zero span is of Override.
+	// named is where the role is in the file; the zero span is of Override.
 	named, span diag.Span
 }
 
@@ -93,8 +97,8 @@ func (p Placement) Where() string {
 // Limits of a lab file.
 const (
 	maxHosts = 4096
-	// Version is the value of its key rdmarun.
-	Version = "lab/v1"
+	// fileVersion is the value of its key rdmarun.
+	fileVersion = "lab/v1"
 )
 
 // Read reads a lab file.  What is wrong with it is in the list.
@@ -105,11 +109,11 @@ func Read(path string) (*Lab, *diag.List) {
 		errors.Report(diag.Unreadable, diag.NewSource(path, nil).Start(), "the file cannot be read: %s", err)
 		return nil, errors
 	}
-	return Parse(path, text)
+	return parse(path, text)
 }
 
-// Parse is Read of the text of a file.
-func Parse(path string, text []byte) (*Lab, *diag.List) {
+// parse is Read of the text of a file.
+func parse(path string, text []byte) (*Lab, *diag.List) {
 	r := &reader{errors: &diag.List{}}
 	root := syntax.Parse(diag.NewSource(path, text), r.errors)
 	if root == nil || !r.kind(root, syntax.Mapping, "a lab") {
@@ -117,10 +121,10 @@ func Parse(path string, text []byte) (*Lab, *diag.List) {
 	}
 	if version := root.Get("rdmarun"); version == nil {
 		r.errors.Report(diag.MissingKey, root.Span(), "a lab needs the key \"rdmarun\"").WithHint(
-			"rdmarun: %s", Version,
+			"rdmarun: %s", fileVersion,
 		)
-	} else if version.Value != Version {
-		hint := "a lab file begins with rdmarun: " + Version
+	} else if version.Value != fileVersion {
+		hint := "a lab file begins with rdmarun: " + fileVersion
 		if root.Get("roles") != nil || root.Get("steps") != nil || root.Get("cases") != nil {
 			hint = "this is a scenario; " + hint
 		}
@@ -219,10 +223,15 @@ func (r *reader) texts(node *syntax.Node, what string) map[string]string {
 var (
 	hostKeys = []string{
 		"ssh", "command", "join", "local", "rdmarun", "push", "provider", "link", "device", "devices", "address",
-		"labels", "silence",
+		"labels", "silence", "programs",
 	}
 	sshKeys = []string{"host", "user", "port", "options"}
 )
+
+// position is where a node is, for messages.
+func position(node *syntax.Node) string {
+	return fmt.Sprintf("%s:%d:%d", node.Source.Name, node.Position.Line, node.Position.Column)
+}
 
 // host reads a host, over the defaults of all.
 func (r *reader) host(node *syntax.Node, h *Host, defaults bool) {
@@ -240,7 +249,7 @@ func (r *reader) host(node *syntax.Node, h *Host, defaults bool) {
 		case "ssh":
 			r.ssh(value, h, defaults)
 		case "command":
-			h.Command = r.words(value, "command")
+			h.Command, h.Named = r.words(value, "command"), position(value)
 		case "join":
 			h.Join = value.Value
 			if defaults || value.Kind != syntax.Scalar || h.Join == "" {
@@ -252,7 +261,10 @@ func (r *reader) host(node *syntax.Node, h *Host, defaults bool) {
 			}
 		case "rdmarun":
 			if h.Program = value.Value; strings.HasPrefix(h.Program, "-") { // a launcher's option
-				r.errors.Report(diag.WrongType, value.Span(), "%q is no path of a program", h.Program)
+				r.errors.Report(diag.WrongType, value.Span(), "%q is not a path of a program", h.Program)
+			}
+			if len(h.Command) == 0 {
+				h.Named = position(value)
 			}
 		case "push":
 			h.Push, pushes = r.flag(value, "push"), true
@@ -273,9 +285,19 @@ func (r *reader) host(node *syntax.Node, h *Host, defaults bool) {
 		case "address":
 			address, err := netip.ParseAddr(value.Value)
 			if err != nil && !rangeForm.MatchString(value.Value) {
-				r.errors.Report(diag.WrongType, value.Span(), "%q is no IP address", value.Value)
+				r.errors.Report(diag.WrongType, value.Span(), "%q is not an IP address", value.Value)
 			}
 			h.Address = address.Unmap()
+		case "programs":
+			h.Programs = r.words(value, "programs")
+			for i, pattern := range h.Programs {
+				if err := CheckAllow(programPrefix + pattern); err != nil {
+					r.errors.Report(
+						diag.WrongType, value.Items[i].Span(), "%q is not an absolute path of programs", pattern,
+					).
+						WithHint("programs: [\"/usr/bin/ib_*\"]")
+				}
+			}
 		case "silence":
 			silence, problem := quantity.ParseTime(value.Value)
 			if problem == nil && (value.Kind != syntax.Scalar || silence < time.Second || silence > time.Hour) {
@@ -300,11 +322,11 @@ func (r *reader) host(node *syntax.Node, h *Host, defaults bool) {
 			}
 		}
 	}
-	for _, key := range []string{"rdmarun", "push"} {
+	for _, key := range []string{"rdmarun", "push", "programs"} {
 		if node.Get("join") != nil && node.Get(key) != nil {
 			r.errors.Report(
 				diag.WrongShape, node.Key(key).Span(),
-				"the agent of a host that has joined is there already, so nothing needs %q", key,
+				"the agent of a host that has joined runs already, as its owner started it: nothing needs %q", key,
 			)
 		}
 	}
@@ -352,7 +374,7 @@ func (r *reader) ssh(node *syntax.Node, h *Host, defaults bool) {
 	}
 }
 
-// sshForm reports whether a word may be a host, an address or a user: ssh takes none for an option, and no shell
+// sshForm reports whether a word may be a host, an address or a user. ssh takes none for an option, and no shell
 // anything for more than a word. (No regular expression: one of Unicode's letters 255 times takes 13 ms and 10 MB to
 // compile, at each start of rdmarun.)
 func sshForm(word string) bool {
@@ -365,24 +387,23 @@ func sshForm(word string) bool {
 
 func (r *reader) sshWord(node *syntax.Node, word, of string) {
 	if !sshForm(word) {
-		r.errors.Report(diag.WrongType, node.Span(), "%.80q is no name of a %s", word, of)
+		r.errors.Report(diag.WrongType, node.Span(), "%.80q is not a name of a %s", word, of)
 	}
 }
 
-// longestWord bounds a word of a lab file, in bytes.
-const longestWord = 4096
+// maxWord bounds a word of a lab file, in bytes.
+const maxWord = 4096
 
-// plain refuses words with anything that cannot be printed in a line: they stand in reports, and in commands to be
-// typed.
+// plain refuses words with anything that cannot be printed in a line: reports, and commands to be typed, contain them.
 func (r *reader) plain(node *syntax.Node) {
 	if node == nil {
 		return
 	}
-	if len(node.Value) > longestWord || strings.ContainsRune(node.Value, '\t') ||
+	if len(node.Value) > maxWord || strings.ContainsRune(node.Value, '\t') ||
 		printable.Line(node.Value) != node.Value {
 		r.errors.Report(
 			diag.WrongType, node.Span(), "a word here has at most %d bytes, which can be printed in a line",
-			longestWord,
+			maxWord,
 		)
 	}
 	for _, pair := range node.Pairs {
@@ -417,7 +438,7 @@ func (r *reader) hosts(node, root *syntax.Node, defaults Host, lab *Lab) {
 			h.SSH = nil // a host without the key ssh is not reached by it
 		}
 		if pair.Value.Get("ssh") != nil || pair.Value.Get("join") != nil {
-			h.Command = nil
+			h.Command, h.Named = nil, ""
 		}
 		if !pair.Value.IsNull() {
 			r.host(pair.Value, &h, false)
@@ -470,8 +491,8 @@ func addressOf(node *syntax.Node) string {
 // rangeForm is a range in a name: node[01-40].
 var rangeForm = regexp.MustCompile(`\[([0-9]+)-([0-9]+)\]`)
 
-// expand makes one host of each number of a range, which may stand in the host's name, in what reaches it and in its
-// address; the digits keep their width.
+// expand makes one host of each number of a range. The range may be in the host's name, in its launcher's words and in
+// its address. The digits keep their width.
 func expand(h Host, address string) (all []Host, problem string) {
 	fields := []string{h.Name, h.Join}
 	if h.SSH != nil {
@@ -517,7 +538,7 @@ func expand(h Host, address string) (all []Host, problem string) {
 		if text := inRange(address, i); text != "" {
 			parsed, err := netip.ParseAddr(text)
 			if err != nil {
-				return nil, fmt.Sprintf("%q is no IP address", text)
+				return nil, fmt.Sprintf("%q is not an IP address", text)
 			}
 			each.Address = parsed.Unmap()
 		}
@@ -544,7 +565,7 @@ func rangeLength(match []string) int {
 	return last - first + 1
 }
 
-// inRange puts the number at a place of the range where the range stands.
+// inRange replaces a range with the number at a place of the range.
 func inRange(text string, i int) string {
 	return rangeForm.ReplaceAllStringFunc(text, func(written string) string {
 		match := rangeForm.FindStringSubmatch(written)

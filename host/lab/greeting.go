@@ -28,7 +28,7 @@ func Greeting(who bus.Credentials) string {
 func ParseGreeting(line string) (who bus.Credentials, err error) {
 	words := strings.Fields(line)
 	if len(words) != 4 || words[0] != greetingWord {
-		return who, fmt.Errorf("%.80q is no greeting of a controller: `rdmarun run --lab FILE` starts agents", line)
+		return who, fmt.Errorf("%.80q is not a greeting of a controller: `rdmarun run --lab FILE` starts agents", line)
 	}
 	return bus.Credentials{Name: words[2], Secret: words[3]}, nil
 }

@@ -15,7 +15,7 @@ import (
 
 func parsed(t *testing.T, text string) *Lab {
 	t.Helper()
-	lab, wrong := Parse("lab.yaml", []byte("rdmarun: lab/v1\n"+text))
+	lab, wrong := parse("lab.yaml", []byte("rdmarun: lab/v1\n"+text))
 	if wrong.Len() > 0 {
 		t.Fatal(wrong.Sorted())
 	}
@@ -47,13 +47,13 @@ hosts:
 		},
 		{
 			Name: "c", Command: []string{"ip", "netns", "exec", "lab-c"}, Provider: "soft", Link: "udp",
-			Address: netip.MustParseAddr("2001:db8::1"), Labels: site,
+			Named: "lab.yaml:7:16", Address: netip.MustParseAddr("2001:db8::1"), Labels: site,
 		},
 	}
 	for i, number := range []string{"08", "09", "10"} {
 		want = append(want, Host{
 			Name: "n" + number, SSH: &SSH{Host: "node" + number + ".example", User: "lab", Options: options},
-			Program: "/opt/rdmarun", Provider: "verbs",
+			Program: "/opt/rdmarun", Named: "lab.yaml:8:98", Provider: "verbs",
 			Devices: []string{"mlx5_0", "mlx5_1"}, Address: netip.MustParseAddr(fmt.Sprint("192.0.2.", 8+i)),
 			Labels: site,
 		})
@@ -61,7 +61,7 @@ hosts:
 	for _, number := range []string{"1", "2"} {
 		want = append(want, Host{
 			Name: "d" + number, Command: []string{"docker", "exec", "-i", "box" + number}, Provider: "verbs",
-			Labels: site,
+			Labels: site, Named: "lab.yaml:9:23",
 		})
 	}
 	want = append(want, Host{Name: "here", Provider: "verbs", Labels: site, Silence: 90 * time.Second})
@@ -94,13 +94,13 @@ func TestWrongLabs(t *testing.T) {
 		"hosts: [a]":                                              "hosts must be a mapping",
 		"hosts: {}":                                               "there are no hosts here",
 		"hosts: {a: {sssh: x}}":                                   `unknown key "sssh"`,
-		"hosts: {a: {ssh: -oProxyCommand=x}}":                     `"-oProxyCommand=x" is no name of a host`,
-		"hosts: {a: {ssh: 'x;id'}}":                               `"x;id" is no name of a host`,
+		"hosts: {a: {ssh: -oProxyCommand=x}}":                     `"-oProxyCommand=x" is not a name of a host`,
+		"hosts: {a: {ssh: 'x;id'}}":                               `"x;id" is not a name of a host`,
 		`hosts: {a: {ssh: "x\ny"}}`:                               "which can be printed in a line",
-		"hosts: {a: {ssh: -oProxyCommand=x@y}}":                   `"-oProxyCommand=x" is no name of a user`,
-		"hosts: {a: {ssh: {host: x, user: '$(id)'}}}":             `"$(id)" is no name of a user`,
-		"defaults: {ssh: {user: -x}}\nhosts: {a: }":               `"-x" is no name of a user`,
-		"hosts: {a: {rdmarun: -x}}":                               `"-x" is no path of a program`,
+		"hosts: {a: {ssh: -oProxyCommand=x@y}}":                   `"-oProxyCommand=x" is not a name of a user`,
+		"hosts: {a: {ssh: {host: x, user: '$(id)'}}}":             `"$(id)" is not a name of a user`,
+		"defaults: {ssh: {user: -x}}\nhosts: {a: }":               `"-x" is not a name of a user`,
+		"hosts: {a: {rdmarun: -x}}":                               `"-x" is not a path of a program`,
 		`hosts: {a: {rdmarun: "/x\x1b[2J"}}`:                      "which can be printed in a line",
 		`hosts: {a: {device: "x\n::error::"}}`:                    "which can be printed in a line",
 		`hosts: {a: {labels: {"r\t": x}}}`:                        "which can be printed in a line",
@@ -113,18 +113,18 @@ func TestWrongLabs(t *testing.T) {
 		"hosts: {a: {join: x, command: x}}":                       "a host has command or join, not both",
 		"hosts: {a: {join: x}, b: {join: x}}":                     `hosts a and b are one agent, "x"`,
 		"defaults: {join: x}\nhosts: {a: }":                       "join is the name of one host's agent",
-		"nats: lab\nhosts: {a: }":                                 `2:7: error[E0104]: "lab" is no URL of a NATS server`,
+		"nats: lab\nhosts: {a: }":                                 `2:7: error[E0104]: "lab" is not a URL of a NATS server`,
 		"hosts: {a: }\nplace: {server: }":                         "3:9: error[E0102]: role server has no host",
 		"hosts: {a: }\nplace: {server: {hosts: [a, z]}}":          `3:29: error[E0109]: there is no host "z"`,
 		"nats: [x]\nhosts: {a: }":                                 "nats must be a value",
-		"hosts: {a: {ssh: root@}}":                                `"" is no name of a host`,
+		"hosts: {a: {ssh: root@}}":                                `"" is not a name of a host`,
 		"hosts: {a: {ssh: {user: x}}}":                            `ssh needs the key "host"`,
 		"hosts: {a: {ssh: {host: x, port: 0}}}":                   "port is a number from 1 to 65535",
 		"hosts: {a: {ssh: x, command: [y]}}":                      "ssh or command, not both",
 		"hosts: {a: {command: {}}}":                               "command must be a word or a list of words",
 		"hosts: {a: {provider: rdma}}":                            `there is no provider "rdma"`,
 		"hosts: {a: {link: wire}}":                                `there is no link "wire"`,
-		"hosts: {a: {address: here}}":                             `"here" is no IP address`,
+		"hosts: {a: {address: here}}":                             `"here" is not an IP address`,
 		"hosts: {a: {silence: 0s}}":                               "silence is a time from 1s to 1h",
 		"hosts: {a: {silence: 2h}}":                               "silence is a time from 1s to 1h",
 		"hosts: {a: {silence: long}}":                             "error[E0104]",
@@ -137,7 +137,7 @@ func TestWrongLabs(t *testing.T) {
 		`hosts: {"a[2-1]": }`:                                     "is not a range",
 		`hosts: {"a[1-99999]": }`:                                 "is not a range of 1 to 4096 hosts",
 		`hosts: {"a[1-2]": {ssh: "b[1-3]"}}`:                      "differ in length",
-		`hosts: {"a[1-2]": {address: "192.0.2.[255-256]"}}`:       "is no IP address",
+		`hosts: {"a[1-2]": {address: "192.0.2.[255-256]"}}`:       "is not an IP address",
 		`hosts: {"a[1-4000]": , "b[1-4000]": }`:                   "at most 4096 hosts",
 		"hosts: {a: }\nplace: {server: b}":                        `there is no host "b"`,
 		"hosts: {\"n[01-12]\": }\nplace: {server: \"n[01-13]\"}":  `3:17: error[E0109]: there is no host "n13"`,
@@ -154,10 +154,10 @@ func TestWrongLabs(t *testing.T) {
 		"hosts: {a: {ssh: {host: x, options: {}}}}":                    "options must be a word or a list",
 		"hosts: {a: {device: []}}":                                     "device must be a word or a list",
 		"hosts: {a: [b]}":                                              "a host must be a mapping",
-		"hosts: {a: }\nhosts: {b: }":                                   "stands in this mapping already",
+		"hosts: {a: }\nhosts: {b: }":                                   "is in this mapping already",
 		"defaults: {provider: soft, rack: r1}\nhosts: {a: {ssh: b c}}": `unknown key "rack"`,
 	} {
-		_, wrong := Parse("lab.yaml", []byte("rdmarun: lab/v1\n"+text))
+		_, wrong := parse("lab.yaml", []byte("rdmarun: lab/v1\n"+text))
 		var said []string
 		for _, each := range wrong.Sorted() {
 			said = append(said, each.Error())
@@ -167,12 +167,12 @@ func TestWrongLabs(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"hosts: {a: }", "rdmarun: v1\nhosts: {a: }", "[]", "", "7"} {
-		if _, wrong := Parse("lab.yaml", []byte(text)); wrong.Len() == 0 {
+		if _, wrong := parse("lab.yaml", []byte(text)); wrong.Len() == 0 {
 			t.Errorf("%q is a lab", text)
 		}
 	}
 	// What is another file has one error.
-	_, wrong := Parse("lab.yaml", []byte("rdmarun: v1\nname: x\nroles: {server: }\nsteps: []\n"))
+	_, wrong := parse("lab.yaml", []byte("rdmarun: v1\nname: x\nroles: {server: }\nsteps: []\n"))
 	if all := wrong.Sorted(); len(all) != 1 ||
 		!strings.Contains(all[0].Hint, "this is a scenario; a lab file begins with rdmarun: lab/v1") {
 		t.Errorf("%v", all)
@@ -278,7 +278,7 @@ func FuzzParse(f *testing.F) {
 	f.Add("hosts: {a: {ssh: x}}\nplace: {server: a}")
 	f.Add(`hosts: {"a[1-3]": {command: ["b[4-6]"], address: "192.0.2.[1-3]"}}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		lab, wrong := Parse("lab.yaml", []byte("rdmarun: lab/v1\n"+text))
+		lab, wrong := parse("lab.yaml", []byte("rdmarun: lab/v1\n"+text))
 		if wrong.Len() > 0 || lab == nil {
 			return
 		}
@@ -294,7 +294,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestJoined: hosts whose agents have joined have the labels of these, and roles are placed by them.
+// TestJoined: hosts have the labels of their joined agents, and roles are placed by them.
 func TestJoined(t *testing.T) {
 	lab := parsed(t, `
 nats: nats://lab.example
@@ -384,8 +384,8 @@ func TestOverrides(t *testing.T) {
 	}
 }
 
-// FuzzAnswer has the two ends of a launcher's pipe say whatever: what is taken is what was said, and what is shown of
-// it is short and no command to a terminal.
+// FuzzAnswer makes the two ends of a launcher's pipe send anything. What is accepted is what was sent. What is shown
+// of it is short and not a command to a terminal.
 func FuzzAnswer(f *testing.F) {
 	f.Add(NewAnswer("v1 of today").String())
 	f.Add(Greeting(bus.NewCredentials()))
@@ -411,7 +411,7 @@ func FuzzAnswer(f *testing.F) {
 		}
 		clean := func(texts ...string) {
 			for _, text := range texts {
-				if len(text) > 4*MostText || printable.Line(text) != text {
+				if len(text) > 4*MaxText || printable.Line(text) != text {
 					t.Errorf("%d bytes: %.200q", len(text), text)
 				}
 			}

@@ -38,6 +38,7 @@ type Order struct {
 	Provider    string                    `json:"provider"`
 	FilesChoose bool                      `json:"files_choose,omitempty"`
 	Link        string                    `json:"link,omitempty"`
+	Legal       rdmacore.Legal            `json:"legal,omitzero"`
 	// Route has roles without an address of their own take one that other hosts reach.
 	Route bool `json:"route,omitempty"`
 
@@ -57,8 +58,8 @@ type Order struct {
 	Trace *Trace `json:"trace,omitempty"`
 }
 
-// Capture is how much of a host's packets goes to the controller: so many bytes of each, 0 for all, and of blocks of
-// pcapng at most that many.
+// Capture is how much of a host's packets goes to the controller. It limits the bytes of each packet, 0 for all, and
+// the bytes of blocks of pcapng.
 type Capture struct {
 	SnapLength uint32 `json:"snap_length,omitempty"`
 	Most       int64  `json:"most"`
@@ -75,8 +76,8 @@ type Captured struct {
 	Error   string `json:"error,omitempty"`
 }
 
-// Trace is which calls of a host's guests the controller sees: of these functions, without any of all, and of lines at
-// most so many bytes.
+// Trace is which calls of a host's guests the controller sees: those of these functions, without any those of all. It
+// also limits the bytes of lines.
 type Trace struct {
 	Functions []string `json:"functions,omitempty"`
 	Most      int64    `json:"most"`
@@ -105,8 +106,8 @@ type Done struct {
 	Hint string `json:"hint,omitempty"`
 }
 
-// Look is what a host is to look at: the provider and the devices that its roles would be on, and the address that the
-// lab file gives it.
+// Look is what a host must check: the provider and the devices for its roles, and the address that the lab file gives
+// it.
 type Look struct {
 	Provider string     `json:"provider"`
 	Devices  []string   `json:"devices,omitempty"`
@@ -129,12 +130,12 @@ type Examined struct {
 
 // Limits of an agent's text that is shown.
 const (
-	// MostText bounds a text for people, mostFindings how many findings there are.
-	MostText, mostFindings = 600, 256
+	// MaxText bounds a text for people, maxFindings how many findings there are.
+	MaxText, maxFindings = 600, 256
 )
 
 // Text is a host's text, made printable.
-func Text(said string) string { return printable.Brief(said, MostText) }
+func Text(said string) string { return printable.Brief(said, MaxText) }
 
 // ParseDone reads an agent's answer to an order.
 func ParseDone(said []byte) (done Done, err error) {
@@ -151,10 +152,10 @@ func ParseExamined(said []byte) (found Examined, err error) {
 		return Examined{}, fmt.Errorf("invalid self-description: %s", Text(err.Error()))
 	}
 	found.MTU = max(0, found.MTU)
-	found.Findings = found.Findings[:min(len(found.Findings), mostFindings)]
+	found.Findings = found.Findings[:min(len(found.Findings), maxFindings)]
 	address, err := netip.ParseAddr(found.Address)
 	if printable.Each(&found, Text); found.Address != "" && err != nil {
-		return Examined{}, fmt.Errorf("its address %.80q is none", found.Address) // it stands in a command to be typed
+		return Examined{}, fmt.Errorf("its address %.80q is none", found.Address) // a command to be typed contains it
 	} else if found.Address != "" {
 		found.Address = address.WithZone("").String() // and a zone may be any text
 	}
@@ -181,15 +182,10 @@ const (
 	SubjectCalls, SubjectTraced = "calls", "traced"
 )
 
-// Allowable are the words for what the owner of a host allows or not.
-func Allowable() []string {
-	return append(rdmacore.Providers(), scenario.NeedGuests, scenario.NeedMeasure)
-}
-
 const (
-	// PartBytes is how much of a pack one message has, MostPack how many bytes all of it may have.
+	// PartBytes is how much of a pack one message has, MaxPack how many bytes all of it may have.
 	PartBytes = 512 << 10
-	MostPack  = 1 << 30
+	MaxPack   = 1 << 30
 	// Silence is how long an agent may be silent before it counts as lost.
 	Silence = 4500 * time.Millisecond
 )

@@ -84,7 +84,7 @@ func (l *Lab) Host(name string) *Host {
 	return nil
 }
 
-// joined is the host whose agent has that name; nil: there is none.
+// joined is the host of the agent with that name; nil: there is none.
 func (l *Lab) joined(agent string) *Host {
 	if i := slices.IndexFunc(l.Hosts, func(h Host) bool { return h.Join == agent }); i >= 0 {
 		return &l.Hosts[i]
@@ -112,11 +112,11 @@ func (l *Lab) Joined(agent string, labels map[string]string) {
 }
 
 func (l *Lab) names() []string {
-	names := slices.Sorted(maps.Keys(l.Groups))
+	var names []string
 	for _, h := range l.Hosts {
 		names = append(names, h.Name)
 	}
-	return names
+	return append(names, slices.Sorted(maps.Keys(l.Groups))...)
 }
 
 // Override places roles by words of a command line: "server=a", "client=a,b[1-4],n", "server=a,client=b", or
@@ -146,12 +146,13 @@ func (l *Lab) Override(text string) error {
 				return fmt.Errorf("%s: %s", text, problem)
 			}
 			if i := slices.IndexFunc(names, func(name string) bool { return !l.known(name) }); i >= 0 {
-				return fmt.Errorf("%s: there is no host %q%s", text, names[i], hinted(diag.OneOf(names[i], l.names())))
+				hint := diag.Suffix(diag.OneOf(names[i], l.names()))
+				return fmt.Errorf("%s: there is no host %q%s", text, names[i], hint)
 			}
 			placement.Hosts = append(placement.Hosts, names...)
 		}
 		if placed[role] = placement; len(l.candidates(placement)) == 0 {
-			return fmt.Errorf("%s: no host has the label %s=%s%s", text, label, value, hinted(l.labels()))
+			return fmt.Errorf("%s: no host has the label %s=%s%s", text, label, value, diag.Suffix(l.labels()))
 		}
 	}
 	maps.Copy(l.Place, placed)
@@ -208,13 +209,6 @@ func (l *Lab) labels() string {
 		return "there are " + strings.Join(names[:shown], ", ") + " and others"
 	}
 	return "there are " + strings.Join(names, ", ")
-}
-
-func hinted(hint string) string {
-	if hint == "" {
-		return ""
-	}
-	return "; " + hint
 }
 
 // candidates are the hosts of a placement, in its order.

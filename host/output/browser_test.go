@@ -28,7 +28,7 @@ func browser(t *testing.T) string {
 	return ""
 }
 
-// visit opens a page and returns what it looks like once it has settled, and the output of the console.
+// visit opens a page and returns what it looks like once it no longer changes, and the output of the console.
 func visit(t *testing.T, url string, flags ...string) (dom, console string) {
 	t.Helper()
 	profile, err := os.MkdirTemp("", "rdmarun-browser-*")
@@ -100,8 +100,8 @@ func TestPageInABrowser(t *testing.T) {
 	}
 }
 
-// tellCut has the page name the tables of which a part is out of sight, and how many it has.
-const tellCut = `<script>addEventListener("load", () => {
+// reportCut has the page name the tables of which a part is out of sight, and how many it has.
+const reportCut = `<script>addEventListener("load", () => {
 	for (const each of document.querySelectorAll("details")) each.open = true;
 	const tables = [...document.querySelectorAll(".wide:has(table.stack)")];
 	const cut = tables.filter(e => e.scrollWidth > e.clientWidth).map(e => e.getAttribute("aria-label"));
@@ -117,7 +117,7 @@ func TestPageOnANarrowScreen(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "page.html")
-	if err := os.WriteFile(path, append(page, tellCut...), 0o600); err != nil {
+	if err := os.WriteFile(path, append(page, reportCut...), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	dom, console := visit(t, "file://"+path, "--window-size=390,1600", "--dump-dom")

@@ -44,8 +44,8 @@ func TestTextsOfChartsHaveRoom(t *testing.T) {
 	}
 }
 
-// TestChartTellsWhatItShows: by the pointer and by the keyboard, with the table's numbers.
-func TestChartTellsWhatItShows(t *testing.T) {
+// TestChartShowsValues: by the pointer and by the keyboard, with the table's numbers.
+func TestChartShowsValues(t *testing.T) {
 	const act = `(figure => {
 		const svg = figure.querySelector('svg'), picture = figure.querySelector('.picture'), said = [];
 		const say = () => said.push(figure.querySelector('.tip') ? figure.querySelector('.tip b').textContent + ': ' +
@@ -61,10 +61,10 @@ func TestChartTellsWhatItShows(t *testing.T) {
 	var said []string
 	measure(t, act, &said, unchanged)
 	want := []string{
-		"64 KiB: 10.9 us latency write client; 10.0 us latency p50 < 10us", "",
-		"64 B: 6.78 us latency write client; 6.78 us latency write client (baseline); 10.0 us latency p50 < 10us",
-		"4 KiB: 7.04 us latency write client; 7.04 us latency write client (baseline); 10.0 us latency p50 < 10us",
-		"64 B: 6.78 us latency write client; 6.78 us latency write client (baseline); 10.0 us latency p50 < 10us", "",
+		"64KiB: 10.9 us latency write client; 10.0 us latency p50 < 10us", "",
+		"64B: 6.78 us latency write client; 6.78 us latency write client (baseline); 10.0 us latency p50 < 10us",
+		"4KiB: 7.04 us latency write client; 7.04 us latency write client (baseline); 10.0 us latency p50 < 10us",
+		"64B: 6.78 us latency write client; 6.78 us latency write client (baseline); 10.0 us latency p50 < 10us", "",
 	}
 	if fmt.Sprint(said) != fmt.Sprint(want) {
 		t.Errorf("it says\n%s\nwant\n%s", strings.Join(said, "\n"), strings.Join(want, "\n"))
@@ -79,8 +79,8 @@ func TestChartsAreForEverybody(t *testing.T) {
 	}
 	page := strings.ReplaceAll(string(text), "\u202f", " ")
 	for _, want := range []string{
-		`role="img" aria-label="Median latency by message size: latency write client from 6.78 us to 10.9 us; latency write client of the baseline from 6.78 us to 7.04 us; latency p50 &lt; 10us from 10.0 us to 10.0 us"`,
-		`role="img" aria-label="write bandwidth, bandwidth over time: 64 B client from `,
+		`role="img" aria-label="Latency p50 by message size: latency write client from 6.78 us to 10.9 us; latency write client of the baseline from 6.78 us to 7.04 us; latency p50 &lt; 10us from 10.0 us to 10.0 us"`,
+		`role="img" aria-label="write bandwidth, bandwidth over time: 64B client from `,
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("there is no %s", want)

@@ -74,7 +74,15 @@ func feed(t *testing.T, out record.Consumer, ended bool) {
 		put(record.Record{Kind: record.CaseEnd, Case: id, Result: &record.Result{
 			Tallies: counted,
 			Name:    id, Status: status, Reason: reason, Took: 1500 * time.Microsecond, Steps: 2, Failures: failures,
-			Loops: []record.Loop{{Name: "ping", Rounds: 10, Min: 1000, Median: 2000, P99: 3000, Max: 4000}},
+			Loops: []record.Loop{
+				{Name: "ping", Rounds: 10, Min: 1000, Median: 2000, P99: 3000, Max: 4000},
+				{
+					Name: "ramp", Tags: map[string]string{record.StageTag: "up"}, Rounds: 3, Late: 1, Latest: 500,
+					Dropped: 2,
+					Min:     1000, Median: 2000, P99: 3000, Max: 4000,
+				},
+				{Name: "ramp", Tags: map[string]string{record.StageTag: "top"}, Dropped: 7}, // no round began
+			},
 		}})
 	}
 	start("passes")
@@ -91,7 +99,7 @@ func feed(t *testing.T, out record.Consumer, ended bool) {
 		record.Packet{At: 700 * time.Millisecond, From: "client", To: "server", Name: "REQ", QueuePair: 1, Length: 256},
 		record.Packet{
 			At: 700*time.Millisecond + 1, From: "server", To: "<b>::1", Name: "SEND_ONLY", QueuePair: 17, PSN: 4711,
-			Fate: "lost by fault 1 (<lab>:7)",
+			FaultResult: "lost by fault 1 (<lab>:7)",
 		})
 	put(record.Record{
 		Kind: record.Output, Case: "passes",
@@ -107,6 +115,15 @@ func feed(t *testing.T, out record.Consumer, ended bool) {
 		bandwidth := *latency
 		bandwidth.Name, bandwidth.Type, bandwidth.Latency = "write bandwidth", "bandwidth", nil
 		put(record.Record{Kind: record.Measured, Case: "passes", Measure: &bandwidth})
+	}
+	for _, printed := range []record.Printed{
+		{Value: 2500, Unit: record.Nanoseconds}, {Value: 97.5e9, Unit: record.BitsPerSecond},
+		{Value: 1.25e6, Unit: record.PerSecond}, {Value: 0, Unit: record.Bytes}, {Value: 0.5, Unit: record.Number},
+	} {
+		put(record.Record{Kind: record.Measured, Case: "passes", Measure: &record.Measure{
+			What: record.What{Name: "printed " + string(printed.Unit), Type: record.ProgramType}, Role: "client",
+			How: record.How{Line: 5, Column: 3, Size: 65536}, Printed: &printed,
+		}})
 	}
 	put(record.Record{Kind: record.Meshed, Case: "passes", Mesh: meshOfFour()})
 	put(record.Record{Kind: record.Checked, Case: "passes", Threshold: &record.Threshold{

@@ -122,8 +122,8 @@ func TestJUnitIsXML(t *testing.T) {
 	}
 }
 
-// junitElements are where an element may stand and what attributes it may have: Jenkins' schema, and properties in
-// a test case.
+// junitElements are where an element may be and what attributes it may have: Jenkins' schema, and properties in a test
+// case.
 var junitElements = map[string]struct{ in, attributes string }{
 	"testsuites": {"document", "name time tests failures errors"},
 	"testsuite":  {"testsuites", "name tests failures errors time skipped timestamp hostname id package file"},
@@ -345,13 +345,13 @@ func TestTornRecordsAreRead(t *testing.T) {
 		t.Errorf("two runs in one file: %v", err)
 	}
 	for bad, words := range map[string]string{
-		"hello":                      "bad:1:1: this is no JSON: 'h' cannot be here",
-		`{"v":1,"kind":"run_st`:      "bad:1:22: this is no JSON: the line ends within a value",
-		"[1]":                        "bad:1: the line is a JSON array, and a record is an object",
-		`{"v":1,"kind":5}`:           `bad:1: "kind" is a JSON number, and in a record it is a string`,
-		`{"v":true}`:                 `bad:1: "v" is a JSON boolean, and in a record it is an integer of at most 64 bits`,
-		`{"v":1,"elapsed_ns":1e99}`:  `bad:1: "elapsed_ns" is a JSON number, and in a record it is an integer of at most 64 bits`,
-		`{"v":1,"run":{"files":{}}}`: `bad:1: "run.files" is a JSON object, and in a record it is an array`,
+		"hello":                      "bad:1:1: this is not JSON: 'h' cannot be here",
+		`{"v":1,"kind":"run_st`:      "bad:1:22: this is not JSON: the line ends within a value",
+		"[1]":                        "bad:1: the line is a JSON array; a record must be an object",
+		`{"v":1,"kind":5}`:           `bad:1: "kind" is a JSON number; in a record it must be a string`,
+		`{"v":true}`:                 `bad:1: "v" is a JSON boolean; in a record it must be an integer of at most 64 bits`,
+		`{"v":1,"elapsed_ns":1e99}`:  `bad:1: "elapsed_ns" is a JSON number; in a record it must be an integer of at most 64 bits`,
+		`{"v":1,"run":{"files":{}}}`: `bad:1: "run.files" is a JSON object; in a record it must be an array`,
 		"{}":                         `bad:1: the record has no "v"`,
 		`{"v":99,"kind":"step"}`:     "bad:1: a record of version 99",
 		`{"v":1,"kind":"step"}`:      `bad:1: a record "step" lacks what belongs to it`,

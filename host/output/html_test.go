@@ -137,16 +137,16 @@ func TestThresholdsAreLines(t *testing.T) {
 		t.Error("no legend names the threshold")
 	}
 	// From 2 us to 67 us: the axis has magnitudes, and no zero.
-	chart := page[strings.Index(page, "Median latency by message size"):]
+	chart := page[strings.Index(page, "Latency p50 by message size"):]
 	if chart = chart[:strings.Index(chart, "</figure>")]; strings.Contains(chart, ">0</text>") {
 		t.Errorf("the axis begins at 0: %s", chart)
 	}
-	for _, column := range []string{"bandwidth", "errors", "of"} {
+	for _, column := range []string{"average", "errors", "of"} {
 		if regexp.MustCompile(`<th[^>]*>` + column + `</th>`).MatchString(page) {
 			t.Errorf("there is an empty column %s", column)
 		}
 	}
-	for _, column := range []string{"size", "messages", "median", "99.9 %"} {
+	for _, column := range []string{"size", "iterations", "p50", "p99.9"} {
 		if !strings.Contains(page, `<th class="n">`+column+`</th>`) {
 			t.Errorf("there is no column %s", column)
 		}

@@ -105,7 +105,7 @@ func TestOutputsOfALab(t *testing.T) {
 			"<tr><td>n5</td><td>mlx5_0</td><td>28.1</td></tr>\n<tr><td>n6</td><td>mlx5_0</td><td>28.2</td></tr>",
 			`<tr><td data-label="from">n1</td><td data-label="to">n4</td>`,
 			"<title>n1 → n4: 30.0\u202fGbit/s, 30\u202f% of the best; at first 31.0\u202fGbit/s; round 1</title>",
-			">rack r1<title>rack r1</title></text>", `<li class="suspect">fine on the second measurement</li>`,
+			">rack r1<title>rack r1</title></text>", `<li class="suspect">fine on the second look</li>`,
 			`<path class="outlier" d="M`, `<path class="lost" d="M`,
 		},
 		"junit": {`"role.node[17].host" value="n18"`, "lab.yaml:7:0: host n18: node[17] fill: wrong"},
@@ -116,7 +116,7 @@ func TestOutputsOfALab(t *testing.T) {
 			"n1 - n4      31.0 Gbit/s  30.0 Gbit/s         30 %",
 		},
 		"narrow": {
-			"      worst pairs       second  of the best\n      n4 - n2             lost\n" +
+			"      worst pairs  second look  of the best\n      n4 - n2             lost\n" +
 				"      n1 - n4      30.0 Gbit/s         30 %\n",
 		},
 		"github": {"::host n18: wrong"},

@@ -105,7 +105,7 @@ func TestPageHasEveryMeasurement(t *testing.T) {
 		}
 	}
 	want := map[string]int{
-		"Bandwidth by message size": 12, "Median latency by message size": 12, "sweep of latency, by percentile": 60,
+		"Bandwidth by message size": 12, "Latency p50 by message size": 12, "sweep of latency, by percentile": 60,
 		"sweep of latency, distribution by message size":             12,
 		"sweep of latency, distribution up to the 99.9th percentile": 60, "sweep of latency, bandwidth over time": 60,
 		"sweep of bandwidth, bandwidth over time": 60,
@@ -197,7 +197,7 @@ func TestEveryOutputCountsAlike(t *testing.T) {
 		},
 		"html": {`<b>2</b> failed`, `<b>2</b> error`, `<b>1</b> passed`, `<b>1</b> flaky`},
 		"tap":  {"not ok 7 - too slow\n"},
-		"prom": {`rdmarun_case_ok{case="too slow",file="lab.yaml"} 0`},
+		"prom": {`rdmarun_case_ok{case="too slow",file="lab.yaml",name="too slow"} 0`},
 		"csv":  {"case,lab.yaml,too slow,0,failed,threshold failed: p99 < 4us: 5.2 us,"},
 	} {
 		text, err := os.ReadFile(write(t, format, true))

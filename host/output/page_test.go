@@ -75,7 +75,7 @@ func TestLanesStandBesideEachOtherWhereThereIsRoom(t *testing.T) {
 		measure(t, `new Set([...document.querySelectorAll('#case-1 .step')].map(e => e.getBoundingClientRect().left)).size`,
 			&columns, opened, "--window-size="+size)
 		if columns != want {
-			t.Errorf("%s: the steps of two roles stand in %d columns, want %d", size, columns, want)
+			t.Errorf("%s: the steps of two roles are in %d columns, want %d", size, columns, want)
 		}
 	}
 }
@@ -96,8 +96,8 @@ func TestPageWithoutScripts(t *testing.T) {
 	}
 }
 
-// TestFocusIsSeen gives the elements a class in the place of :focus-visible: a window of a browser without a screen
-// has the focus at some time after the page's scripts have run, or never.
+// TestFocusIsSeen gives the elements a class instead of :focus-visible. A window of a browser without a screen has the
+// focus at some time after the page's scripts have run, or never.
 func TestFocusIsSeen(t *testing.T) {
 	var found []struct{ What, Outline string }
 	measure(t, `['summary', 'button', 'input', 'pre', '.wide', '.picture'].map(what => {
@@ -120,9 +120,9 @@ func TestBaselineIsDashed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Two sizes in two pictures of the case, and a curve of each in two of the whole run.
+	// Two sizes in two pictures of the case and in two over time, and a curve of each in two of the whole run.
 	if n := bytes.Count(text, []byte(`<g class="curve hue-0 dashed"`)) +
-		bytes.Count(text, []byte(`<g class="curve hue-1 dashed"`)); n != 6 {
+		bytes.Count(text, []byte(`<g class="curve hue-1 dashed"`)); n != 10 {
 		t.Errorf("%d dashed curves", n)
 	}
 	for _, want := range []string{
@@ -161,8 +161,8 @@ func TestContrast(t *testing.T) {
 				t.Errorf("%s on %s in scheme %d: %.2f to 1", text, ground, scheme, ratio)
 			}
 		}
-		// Curves: 1.4.11 wants 3 to 1 where there is no text.  Of the palette, which its readers can tell apart, three
-		// are lighter; what they show is in words and in the table, too.
+		// Curves: 1.4.11 wants 3 to 1 where there is no text.  Readers can distinguish the colors of the palette. Three
+		// of them are lighter; what they show is in words and in the table, too.
 		for hue := range 6 {
 			least := map[bool]float64{true: 2, false: 3}[scheme == 0 && hue >= 3]
 			curve, ground := colours[fmt.Sprintf("hue%d", hue)], colours["card"]

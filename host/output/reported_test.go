@@ -43,9 +43,9 @@ func FuzzReported(f *testing.F) {
 	})
 }
 
-// FuzzToldOfCase has another process tell whatever of a case: what it has measured, how long loops took, and how its
-// part has failed.
-func FuzzToldOfCase(f *testing.F) {
+// FuzzReportedOfCase has another process report anything of a case: what it has measured, how long loops took, and how
+// its part has failed.
+func FuzzReportedOfCase(f *testing.F) {
 	for _, seed := range []string{
 		`{"measure":{"name":"\u001b[2J","type":"latency","operation":"\u202e","role":"\u0007","size":-1,"messages":18446744073709551615,"took_ns":-9223372036854775808,"bits_per_second":-1e308,"tags":{"\u001b":"]]>"}}}`,
 		`{"measure":{"type":"bandwidth","bytes":18446744073709551615,"intervals":[{"begin_ns":0,"end_ns":0,"bytes":7},{"begin_ns":9223372036854775807,"end_ns":-9223372036854775808}],"latency":[{"of":"\u001b","count":-1,"mean_ns":1e308,"stddev_ns":-1e308,"hdr":"x"}]}}`,
@@ -74,20 +74,20 @@ func FuzzToldOfCase(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		var told struct {
+		var reported struct {
 			Measure *record.Measure `json:"measure"`
 			Result  record.Result   `json:"result"`
 		}
-		if json.Unmarshal(data, &told) != nil {
+		if json.Unmarshal(data, &reported) != nil {
 			return
 		}
-		result := &told.Result
+		result := &reported.Result
 		result.Name, result.Status, result.Took, result.Steps = "lab.yaml", record.Failed, time.Second, 1
 		for i := range result.Failures { // as exec takes them
 			result.Failures[i].File, result.Failures[i].Excerpt, result.Failures[i].Rerun = "lab.yaml", nil, ""
 		}
-		measured := &record.Record{Kind: record.Measured, Case: "lab.yaml", File: "lab.yaml", Measure: told.Measure}
-		if told.Measure == nil {
+		measured := &record.Record{Kind: record.Measured, Case: "lab.yaml", File: "lab.yaml", Measure: reported.Measure}
+		if reported.Measure == nil {
 			measured.Measure = &record.Measure{What: record.What{Type: "latency"}}
 		}
 		written(t, measured, result)

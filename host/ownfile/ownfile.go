@@ -1,9 +1,9 @@
-// Package ownfile opens the files that rdmarun writes where a user names them, which may be a folder into which other
-// users write, such as /tmp.  Other users cannot decide there what is written to, or read what this user did not share.
+// Package ownfile opens the files that rdmarun writes where a user names them. That may be a folder into which other
+// users write, such as /tmp. Other users cannot decide there what is written to, or read what this user did not share.
 //
-// An existing file is written to if it belongs to this user or to root
-// and has no second name; a symbolic link is followed if it does.  Devices are opened as they are, and a file in
-// /proc/self/fd (/dev/stdout) is open already.
+// An existing file is written to if it belongs to this user or to root and has no second name. A symbolic link is
+// followed if it belongs to one of them. Devices are opened as they are, and a file in /proc/self/fd (/dev/stdout) is
+// open already.
 package ownfile
 
 import (
@@ -25,11 +25,11 @@ const (
 	Shared = 0o644
 )
 
-// mostLinks bounds how many symbolic links are followed, and mostTries how often another process may remove what was
+// maxLinks bounds how many symbolic links are followed, and maxTries how often another process may remove what was
 // there.
 const (
-	mostLinks = 8
-	mostTries = 8
+	maxLinks = 8
+	maxTries = 8
 )
 
 // Create opens a file for writing, and makes it empty.
@@ -39,16 +39,16 @@ func Create(path string, mode uint32) (*os.File, error) {
 
 // Open opens a file as os.OpenFile does with these flags and that mode.
 func Open(path string, flags int, mode uint32) (*os.File, error) {
-	descriptor, err := request{flags | unix.O_CLOEXEC, mode}.open(unix.AT_FDCWD, path, mostLinks)
+	descriptor, err := request{flags | unix.O_CLOEXEC, mode}.open(unix.AT_FDCWD, path, maxLinks)
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
 	return os.NewFile(uintptr(descriptor), path), nil
 }
 
-// Nameless makes a file without a name, to be read and written with these flags, which disappears with its process,
-// however that ends: in the folder of temporary files (O_TMPFILE of open(2)), or in memory where the process may not
-// write there.
+// Nameless creates a file without a name, to be read and written with these flags. It disappears with its process,
+// however that ends. It is in the folder of temporary files (O_TMPFILE of open(2)), or in memory where the process may
+// not write there.
 func Nameless(flags int) (*os.File, error) {
 	flags |= unix.O_RDWR | unix.O_CLOEXEC
 	descriptor, err := unix.Open(os.TempDir(), flags|unix.O_TMPFILE, Private)
@@ -96,7 +96,7 @@ func (r request) open(folder int, path string, links int) (int, error) {
 	}
 	defer unix.Close(parent)
 	name := filepath.Base(path)
-	for range mostTries {
+	for range maxTries {
 		if r.flags&unix.O_CREAT != 0 {
 			made, err := unix.Openat(parent, name, r.flags&^unix.O_TRUNC|unix.O_EXCL|unix.O_NOFOLLOW, r.mode)
 			if !errors.Is(err, unix.EEXIST) {

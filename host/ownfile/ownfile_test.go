@@ -16,8 +16,8 @@ import (
 // stranger is a user who has no files here.
 const stranger = 65533
 
-// TestCreate opens what stands at a path: what is of this user is written to, and what is of another is refused and
-// left as it was.
+// TestCreate opens existing paths. A file of this user is written to. A file of another user is rejected and not
+// changed.
 func TestCreate(t *testing.T) {
 	give := func(t *testing.T, path string) {
 		t.Helper()

@@ -18,15 +18,15 @@ import (
 	"strings"
 )
 
-// Version of the archive's form.
-const Version = 1
+// version of the archive's form.
+const version = 1
 
 // manifestName is the first entry.
 const manifestName = "manifest.json"
 
 // Limits of what is unpacked: an archive is untrusted.
 const (
-	MaxFiles = 10_000
+	maxFiles = 10_000
 	MaxBytes = 1 << 30
 )
 
@@ -53,7 +53,7 @@ func Write(w io.Writer, scenarios, others []string) (*Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
-	manifest := &Manifest{Version: Version}
+	manifest := &Manifest{Version: version}
 	content := make(map[string][]byte)
 	for i, path := range all {
 		name, err := inside(base, path)
@@ -135,9 +135,9 @@ func inside(base, path string) (string, error) {
 	return filepath.ToSlash(name), err
 }
 
-// Extract unpacks an archive into a folder, which must exist, and returns the paths of its scenarios there.
-// Entries that lead out of the folder, are not in the manifest, differ from it or are too much are errors;
-// what was unpacked until then stays, and the caller removes the folder.
+// Extract unpacks an archive into a folder, which must exist, and returns the paths of its scenarios there. Entries
+// that lead out of the folder, are not in the manifest, differ from it or are too much are errors. Entries unpacked
+// until then stay, and the caller removes the folder.
 func Extract(r io.Reader, folder string) ([]string, error) {
 	root, err := os.OpenRoot(folder) // no name of an entry leads out of it
 	if err != nil {
@@ -178,7 +178,7 @@ func Each(r io.Reader, create func(path string) (io.WriteCloser, error)) (*Manif
 		}
 	}
 	if _, err := archive.Next(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("unpack: there is more in it than its manifest says")
+		return nil, errors.New("unpack: it has more files than its manifest")
 	}
 	for _, name := range manifest.Scenarios {
 		if !filepath.IsLocal(name) {
@@ -204,10 +204,10 @@ func readManifest(archive *tar.Reader) (*Manifest, error) {
 		}
 	}
 	switch {
-	case manifest.Version != Version:
-		return nil, fmt.Errorf("unpack: a pack of version %d; this rdmarun reads %d", manifest.Version, Version)
-	case len(manifest.Files) > MaxFiles:
-		return nil, fmt.Errorf("unpack: more than %d files", MaxFiles)
+	case manifest.Version != version:
+		return nil, fmt.Errorf("unpack: a pack of version %d; this rdmarun reads %d", manifest.Version, version)
+	case len(manifest.Files) > maxFiles:
+		return nil, fmt.Errorf("unpack: more than %d files", maxFiles)
 	case len(manifest.Scenarios) == 0:
 		return nil, errors.New("unpack: it has no scenario")
 	}

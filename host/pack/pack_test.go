@@ -101,7 +101,7 @@ func TestRefused(t *testing.T) {
 		"changed":    {archive(t, manifestName, head, "a", "b"), "hash differs"},
 		"other file": {archive(t, manifestName, head, "b", "a"), "differs from the manifest"},
 		"missing":    {archive(t, manifestName, head), "ends early"},
-		"surplus":    {archive(t, manifestName, head, "a", "a", "b", "b"), "more in it"},
+		"surplus":    {archive(t, manifestName, head, "a", "a", "b", "b"), "more files than"},
 		"leads out": {
 			archive(t, manifestName, strings.ReplaceAll(head, `"path":"a"`, `"path":"../a"`), "../a", "a"), "leads out",
 		},

@@ -1,4 +1,4 @@
-// Package printable makes text from elsewhere fit to be shown: names, messages, logs and what guests print reach
+// Package printable makes text from elsewhere fit to be shown: names, messages, logs and output of guests. They reach
 // people and programs without anything that a terminal, a CI system or a file format would obey.
 package printable
 
@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// Rune is the character to show for c: c itself, or a picture of one that must not be shown.  Line ends and tabs stay.
-func Rune(c rune) rune {
+// shown is the character to show for c: c itself, or a picture of one that must not be shown.  Line ends and tabs stay.
+func shown(c rune) rune {
 	switch {
 	case c == '\n' || c == '\t':
 		return c
@@ -31,7 +31,7 @@ func Text(text string) string {
 	if clean(text) {
 		return text
 	}
-	return strings.Map(Rune, strings.ReplaceAll(text, "\r\n", "\n"))
+	return strings.Map(shown, strings.ReplaceAll(text, "\r\n", "\n"))
 }
 
 // clean reports whether a text is printable ASCII, as most are.
@@ -47,8 +47,8 @@ func clean(text string) bool {
 // Line is a text that must not have more than one line.
 func Line(text string) string { return strings.ReplaceAll(Text(text), "\n", "␊") }
 
-// Log is Text for the log of a CI system, which obeys lines: GitHub those that begin with "::", after blanks, and
-// "##[" anywhere, Azure "##vso[".  A blank keeps them from being understood.
+// Log is Text for the log of a CI system, which obeys lines. GitHub obeys those that begin with "::", after blanks,
+// and "##[" anywhere, Azure "##vso[". A blank keeps them from being understood.
 func Log(text string) string {
 	text = Text(text)
 	if !strings.Contains(text, "::") && !strings.Contains(text, "##") {
@@ -78,8 +78,8 @@ func Cut(text string, most int) string {
 	return text[:most] + "..."
 }
 
-// Brief is the beginning of an untrusted text: one line without columns, of so many bytes and a few, without commands
-// for a terminal or a CI system.
+// Brief is the beginning of an untrusted text. It is one line without columns, of so many bytes and a few, without
+// commands for a terminal or a CI system.
 func Brief(text string, most int) string {
 	return Cut(Log(Line(strings.ReplaceAll(Cut(text, most), "\t", " "))), most+len("..."))
 }

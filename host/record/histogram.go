@@ -11,14 +11,15 @@ import (
 	hdr "github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// HistogramRoom is the room for the histograms of a measurement: one of three digits takes some hundred kilobytes, and
-// is one; with each digit more it is ten times as much.  It is enough for one of each step of a connection.
+// HistogramRoom bounds the cost of the histograms of a measurement.  A histogram of three digits, some hundred
+// kilobytes, costs 1, and each further digit costs ten times as much.  It is enough for one histogram of each step of a
+// connection.
 const HistogramRoom = 1500
 
 var errRoom = errors.New("the histograms take too much room")
 
-// ReadHistogram reads the histogram of a distribution, which another host may have told, or whoever wrote a file of
-// records: what it asks for is looked at before it has any of it.
+// ReadHistogram decodes the histogram of a distribution.  The text may come from another host or any file, so its size
+// is checked before memory is allocated.
 func ReadHistogram(text string, room *int) (*hdr.Histogram, error) {
 	encoded, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
@@ -42,4 +43,10 @@ func ReadHistogram(text string, room *int) (*hdr.Histogram, error) {
 		return nil, errRoom
 	}
 	return hdr.Decode([]byte(text))
+}
+
+// PercentileRank is which of count sorted values, from 1, is a percentile: the nearest rank. It is the rule of
+// histograms, for values that are kept one by one.
+func PercentileRank(percentile float64, count int) int {
+	return min(max(1, int(percentile/100*float64(count)+0.5)), count)
 }

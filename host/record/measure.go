@@ -3,27 +3,29 @@ package record
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
+	"strings"
 	"time"
 )
 
 // StageTag is the tag of a measurement that is a stage of another one, with the name of the stage.
 const StageTag = "stage"
 
-// What is what is measured.
+// What identifies a measurement.
 type What struct {
-	// Name is that of the step, or of a step around it, else the type and operation.
+	// Name is the name of the step, or of a step around it; otherwise the type and the operation.
 	Name      string `json:"name"`
-	Type      string `json:"type"`                // latency, bandwidth, connect
+	Type      string `json:"type"`                // one of those below
 	Operation string `json:"operation,omitempty"` // SEND, RDMA_WRITE, RDMA_READ
 }
 
-// How is where the step of a measurement stands, and how it measures.
+// How is the place of a measurement's step in the file, and the settings of the measurement.
 type How struct {
-	File   string `json:"file,omitempty"` // where the step stands, if not in the case's file
+	File   string `json:"file,omitempty"` // where the step is, if not in the case's file
 	Line   int    `json:"line"`
 	Column int    `json:"column"`
-	// Tags are those of the step and of the steps around it, and StageTag; a word has no value.
+	// Tags are the tags of the step and the steps around it, and StageTag.  A word has an empty value.
 	Tags map[string]string `json:"tags,omitempty"`
 
 	Size  int64 `json:"size,omitempty"`  // of a message, in bytes
@@ -32,18 +34,27 @@ type How struct {
 	Both  bool  `json:"both,omitempty"`  // both directions at once
 }
 
-// Measure is what a measurement has found, at one end.
+// Direction is both or one, as outputs label measurements.
+func (h How) Direction() string {
+	if h.Both {
+		return "both"
+	}
+	return "one"
+}
+
+// Measure is the result of a measurement at one end.
 type Measure struct {
 	What
 	Role string `json:"role"` // the end these figures are of
 	Peer string `json:"peer,omitempty"`
-	// Ends are what two runs call them alike, of a pair of a mesh; otherwise they are the roles.
+	// Ends are the names of a mesh pair's ends that are equal in two runs; otherwise they are the roles.
 	Ends [2]string `json:"-"`
 	How
 
 	Messages uint64        `json:"messages"`
-	Errors   uint64        `json:"errors,omitempty"` // connections that failed
-	Cut      bool          `json:"cut,omitempty"`    // ended early, by a threshold with abort_on_fail
+	TooFew   bool          `json:"too_few,omitempty"` // fewer messages than its step demands, so that both fail
+	Errors   uint64        `json:"errors,omitempty"`  // connections that failed
+	Cut      bool          `json:"cut,omitempty"`     // ended early, by a threshold with abort_on_fail
 	Bytes    uint64        `json:"bytes,omitempty"`
 	Took     time.Duration `json:"took_ns"` // the timed part, of the wall clock
 
@@ -52,12 +63,52 @@ type Measure struct {
 
 	// Latency has a distribution for "total", or one for each step of a connection.
 	Latency []Distribution `json:"latency,omitempty"`
-	// Intervals are what was done over time.  Those of a stage count from the beginning of the first.
+	// Printed is a value that a program has printed, under Name. Then the Type is ProgramType. Of the fields above
+	// only Size is set, if the program has printed that as well.
+	Printed *Printed `json:"printed,omitempty"`
+	// Intervals are the results over time.  Those of a stage count from the beginning of the first stage.
 	Intervals []Interval `json:"intervals,omitempty"`
 }
 
-// Since is what a measurement has done since it was at an earlier figure of its own, with that time as its one
-// interval.  A latency is of the whole measurement until then, without its histogram.
+// The types of measurements: those of measure, and values that programs have printed.
+const (
+	BandwidthType = "bandwidth"
+	LatencyType   = "latency"
+	ConnectType   = "connect"
+	ProgramType   = "program"
+)
+
+// Printed is a value that a program has printed.
+type Printed struct {
+	Value float64 `json:"value"` // in Unit
+	Unit  Unit    `json:"unit"`
+}
+
+// SI is the value in units of the SI: a time in seconds.
+func (p *Printed) SI() (value float64, unit string) {
+	switch p.Unit {
+	case Nanoseconds:
+		return p.Value / 1e9, "s"
+	case Number:
+		return p.Value, ""
+	}
+	return p.Value, string(p.Unit)
+}
+
+// Unit is what a printed value counts.
+type Unit string
+
+// The units.
+const (
+	Nanoseconds   Unit = "ns"
+	BitsPerSecond Unit = "bit/s"
+	PerSecond     Unit = "/s"
+	Bytes         Unit = "B"
+	Number        Unit = "1"
+)
+
+// Since is the difference to an earlier result of the same measurement, with this time as its only interval.  Its
+// latency is that of the whole measurement, without the histogram.
 func (m *Measure) Since(earlier *Measure) *Measure {
 	part := *m
 	begin := time.Duration(0)
@@ -71,14 +122,14 @@ func (m *Measure) Since(earlier *Measure) *Measure {
 	part.BitsPerSecond, part.MessagesPerSecond = 0, 0
 	if seconds := part.Took.Seconds(); seconds > 0 {
 		part.MessagesPerSecond = float64(part.Messages) / seconds
-		if m.Type == "bandwidth" {
+		if m.Type == BandwidthType {
 			part.BitsPerSecond = float64(part.Bytes) * 8 / seconds
 		}
 	}
 	return part.WithoutHistograms()
 }
 
-// WithoutHistograms is a copy without the histograms, which are most of its bytes.
+// WithoutHistograms returns a copy without histograms, which are most of the bytes.
 func (m *Measure) WithoutHistograms() *Measure {
 	short := *m
 	short.Latency = slices.Clone(m.Latency)
@@ -88,10 +139,10 @@ func (m *Measure) WithoutHistograms() *Measure {
 	return &short
 }
 
-// HasBandwidth tells whether BitsPerSecond is a result, which may be 0.  Messages without payload have no bandwidth.
-func (m *Measure) HasBandwidth() bool { return m.Type == "bandwidth" && m.Size > 0 && m.Took > 0 }
+// HasBandwidth reports whether BitsPerSecond is a result, which may be 0.  Messages without payload have no bandwidth.
+func (m *Measure) HasBandwidth() bool { return m.Type == BandwidthType && m.Size > 0 && m.Took > 0 }
 
-// HasRate tells whether MessagesPerSecond is a result, which may be 0.
+// HasRate reports whether MessagesPerSecond is a result, which may be 0.
 func (m *Measure) HasRate() bool { return m.Took > 0 }
 
 // Distribution is a histogram of times, in nanoseconds.
@@ -113,34 +164,39 @@ type Distribution struct {
 	HDR string `json:"hdr,omitempty"`
 }
 
-// Limits of figures that another process tells: more than any device does, and so few that sums and ratios of them are
-// numbers.
+// Limits of results of another process: above what any device can do, and small enough that sums and ratios are finite.
 const (
-	mostBits, mostMessages, leastRate = 1e18, 1e15, 1e-6
-	mostCounted                       = 1 << 56
-	mostDistributions                 = 64
-	mostText                          = 4 << 10
+	maxBits, maxMessages, leastRate = 1e18, 1e15, 1e-6
+	maxCounted                      = 1 << 56
+	maxDistributions                = 64
+	maxText                         = 4 << 10
 )
 
-// Check tells what cannot be true of a measurement that another process tells.
+// Check returns an error for an impossible result of another process.
 func (m *Measure) Check() error {
 	for _, each := range []struct {
 		what string
 		is   bool
 	}{
-		{fmt.Sprintf("%g bits a second", m.BitsPerSecond), !isRate(m.BitsPerSecond, mostBits)},
-		{fmt.Sprintf("%g messages a second", m.MessagesPerSecond), !isRate(m.MessagesPerSecond, mostMessages)},
+		{fmt.Sprintf("%g bits a second", m.BitsPerSecond), !isRate(m.BitsPerSecond, maxBits)},
+		{fmt.Sprintf("%g messages a second", m.MessagesPerSecond), !isRate(m.MessagesPerSecond, maxMessages)},
 		{
 			fmt.Sprintf("%d messages of %d bytes together, and %d errors", m.Messages, m.Bytes, m.Errors),
-			max(m.Messages, m.Bytes, m.Errors) > mostCounted,
+			max(m.Messages, m.Bytes, m.Errors) > maxCounted,
 		},
 		{
 			fmt.Sprintf("messages of %d bytes, %d in flight of %d queue pairs", m.Size, m.Depth, m.QPs),
 			m.Size < 0 || m.Depth < 0 || m.QPs < 0,
 		},
 		{fmt.Sprintf("a time of %d ns", m.Took), m.Took < 0},
-		{fmt.Sprintf("%d distributions", len(m.Latency)), len(m.Latency) > mostDistributions},
-		{fmt.Sprintf("a text of %d bytes", m.longestText()), m.longestText() > mostText},
+		{
+			fmt.Sprintf("a printed value %+v", m.Printed),
+			m.Printed != nil && (!(math.Abs(m.Printed.Value) <= maxBits) || !slices.Contains(
+				[]Unit{Nanoseconds, BitsPerSecond, PerSecond, Bytes, Number}, m.Printed.Unit,
+			)),
+		},
+		{fmt.Sprintf("%d distributions", len(m.Latency)), len(m.Latency) > maxDistributions},
+		{fmt.Sprintf("a text of %d bytes", m.longestText()), m.longestText() > maxText},
 	} {
 		if each.is {
 			return fmt.Errorf("no measurement has %s", each.what)
@@ -148,7 +204,7 @@ func (m *Measure) Check() error {
 	}
 	for i := range m.Intervals {
 		if each := &m.Intervals[i]; each.Begin < 0 || each.End < each.Begin ||
-			max(each.Messages, each.Bytes) > mostCounted {
+			max(each.Messages, each.Bytes) > maxCounted {
 			return fmt.Errorf("no measurement has %d bytes from %d to %d ns", each.Bytes, each.Begin, each.End)
 		}
 	}
@@ -156,7 +212,7 @@ func (m *Measure) Check() error {
 	for i := range m.Latency {
 		d := &m.Latency[i]
 		if min(d.Count, d.Min, d.Max, d.P50, d.P90, d.P99, d.P999, d.P9999, int64(d.Took)) < 0 ||
-			!isRate(d.Mean, mostBits) || !isRate(d.StdDev, mostBits) {
+			!isRate(d.Mean, maxBits) || !isRate(d.StdDev, maxBits) {
 			return fmt.Errorf("no measurement has %d times of %d to %d ns", d.Count, d.Min, d.Max)
 		}
 		if d.HDR == "" {
@@ -169,7 +225,7 @@ func (m *Measure) Check() error {
 	return nil
 }
 
-// longestText is how many bytes the longest text has, but histograms.
+// longestText is the length of the longest text, without histograms.
 func (m *Measure) longestText() int {
 	longest := max(len(m.Name), len(m.Type), len(m.Operation), len(m.Role), len(m.Peer), len(m.File))
 	for name, value := range m.Tags {
@@ -181,28 +237,57 @@ func (m *Measure) longestText() int {
 	return longest
 }
 
-// isRate tells whether a figure is one.
+// isRate reports whether a value is a possible rate.
 func isRate(figure, most float64) bool { return figure == 0 || figure >= leastRate && figure <= most }
 
-// IntervalRates are the rates of each interval of one or more ends together, in bits a second.  The rest at the end is
-// left out: the rate of a few microseconds means nothing.
+// IntervalRates are the rates of each interval of one or more ends together, in bits a second, for as many intervals as
+// all have.  An interval of less than half the usual length counts with the one before it, the first with the one after
+// it.  On a busy host such intervals take a few microseconds, and their own rate means nothing.  None is left out, so
+// that the average of one end is between the lowest and the highest rate.
 func IntervalRates(ends ...*Measure) []float64 {
+	count := len(ends[0].Intervals)
+	for _, m := range ends[1:] {
+		count = min(count, len(m.Intervals))
+	}
+	if count == 0 {
+		return nil
+	}
+	usual := usualLength(ends[0].Intervals)
 	var rates []float64
-	for i := range ends[0].Intervals {
+	for begin := 0; begin < count; {
+		end := begin + 1
+		for end < count && (begin == 0 && span(ends[0].Intervals[:end]) < usual/2 ||
+			span(ends[0].Intervals[end:end+1]) < usual/2) {
+			end++
+		}
 		sum := 0.0
 		for _, m := range ends {
-			if i >= len(m.Intervals) {
-				return rates
+			bytes := uint64(0)
+			for _, each := range m.Intervals[begin:end] {
+				bytes += each.Bytes
 			}
-			took := m.Intervals[i].End - m.Intervals[i].Begin
-			if took <= (m.Intervals[0].End-m.Intervals[0].Begin)/2 {
-				return rates
+			if took := span(m.Intervals[begin:end]); took > 0 {
+				sum += float64(bytes) * 8 / took.Seconds()
 			}
-			sum += float64(m.Intervals[i].Bytes) * 8 / took.Seconds()
 		}
-		rates = append(rates, sum)
+		rates, begin = append(rates, sum), end
 	}
 	return rates
+}
+
+// span is the time from the beginning of the first interval to the end of the last.
+func span(intervals []Interval) time.Duration {
+	return intervals[len(intervals)-1].End - intervals[0].Begin
+}
+
+// usualLength is the median length of intervals.
+func usualLength(intervals []Interval) time.Duration {
+	lengths := make([]time.Duration, len(intervals))
+	for i := range intervals {
+		lengths[i] = span(intervals[i : i+1])
+	}
+	slices.Sort(lengths)
+	return lengths[len(lengths)/2]
 }
 
 // Interval is a part of a measurement.
@@ -211,6 +296,14 @@ type Interval struct {
 	End      time.Duration `json:"end_ns"`
 	Messages uint64        `json:"messages"`
 	Bytes    uint64        `json:"bytes"`
+}
+
+// Status is Passed or Failed.
+func (t *Threshold) Status() Status {
+	if t.OK {
+		return Passed
+	}
+	return Failed
 }
 
 // String is the limit with what was found, in one line.
@@ -226,16 +319,18 @@ func (t *Threshold) String() string {
 
 // Threshold is a limit that was checked.
 type Threshold struct {
-	Text   string `json:"text"`            // as the scenario has it
-	Value  string `json:"value,omitempty"` // what it was compared with, with its unit
-	OK     bool   `json:"ok"`
-	Reason string `json:"reason,omitempty"` // why it could not be checked: no samples
-	Line   int    `json:"line"`
-	Column int    `json:"column"`
-	// Metric and Field are what it is about, "bandwidth" and "avg".
+	Text  string `json:"text"`            // as the scenario has it
+	Value string `json:"value,omitempty"` // what it was compared with, with its unit
+	// Found is Value with all its digits: nanoseconds, bits a second, or what the field counts.
+	Found  float64 `json:"found,omitempty"`
+	OK     bool    `json:"ok"`
+	Reason string  `json:"reason,omitempty"` // why it could not be checked: no samples
+	Line   int     `json:"line"`
+	Column int     `json:"column"`
+	// Metric and Field are the checked value, "bandwidth" and "avg".
 	Metric string `json:"metric,omitempty"`
 	Field  string `json:"field,omitempty"`
-	// Bounds are what it allows of each measurement.
+	// Bounds are the allowed values of each measurement.
 	Bounds []Bound `json:"bounds,omitempty"`
 }
 
@@ -247,11 +342,11 @@ type Bound struct {
 	Value float64 `json:"value"`
 }
 
-// MostBounds is how many a threshold has.
-const MostBounds = 1024
+// MaxBounds is the maximum of a threshold's bounds.
+const MaxBounds = 1024
 
-// Knobs are the settings of a measurement besides its size and role, in words, the tags last: what may distinguish it
-// from others of its name.
+// Knobs are the settings of a measurement other than its size and role, in words, the tags last.  They may distinguish
+// measurements with the same name.
 func (m *Measure) Knobs() []Fact {
 	var list []Fact
 	add := func(name, value string, worth bool) {
@@ -273,7 +368,7 @@ func (m *Measure) Knobs() []Fact {
 	return list
 }
 
-// Varying names the knobs that are not the same for all.
+// Varying returns the names of the knobs with different values.
 func Varying(measures []Measure) map[string]bool {
 	values, count := make(map[string]string), make(map[string]int)
 	vary := make(map[string]bool)
@@ -292,20 +387,20 @@ func Varying(measures []Measure) map[string]bool {
 	return vary
 }
 
-// Baseline is what an earlier run has found, by the ids of its cases.
+// Baseline has the results of an earlier run, by the ids of its cases.
 type Baseline map[string]*Earlier
 
-// Earlier is a case in an earlier run.
+// Earlier has the results of a case in an earlier run.
 type Earlier struct {
-	// Results are those of the attempts that passed: the time of a failure says nothing about speed.
+	// Results are the results of the attempts that passed: the time of a failure is not comparable.
 	Results []Result
-	// Measures are what was measured, of each end and size the last.
+	// Measures are the last results of each end and size.
 	Measures []Measure
-	// Pairs are those of meshes, each as it was last; their roles are their Ends.
+	// Pairs are the last results of each pair of a mesh; their roles are their Ends.
 	Pairs map[MeasureKey]Measure
 }
 
-// Key is the same for measurements of one case that are repetitions of each other, and for no others.
+// Key is equal for repetitions of one measurement of a case, and different for all others.
 func (m *Measure) Key() MeasureKey {
 	key := MeasureKey{Name: m.Name, Type: m.Type, Role: m.Role, Peer: m.Peer, Size: m.Size}
 	if m.Ends[0] != "" {
@@ -317,14 +412,14 @@ func (m *Measure) Key() MeasureKey {
 	return key
 }
 
-// MeasureKey is what two runs of one measurement have in common.
+// MeasureKey identifies a measurement in two runs.
 type MeasureKey struct {
 	Name, Type, Role, Peer string
 	Size                   int64
-	Knobs                  string // what else it was made with
+	Knobs                  string // the other settings
 }
 
-// Add notes a measurement; it takes the place of an earlier repetition.
+// Add adds a result; it replaces that of an earlier repetition.
 func (e *Earlier) Add(m Measure) {
 	for i := range e.Measures {
 		if e.Measures[i].Key() == m.Key() {
@@ -335,7 +430,7 @@ func (e *Earlier) Add(m Measure) {
 	e.Measures = append(e.Measures, m)
 }
 
-// AddMesh notes the pairs of a mesh.
+// AddMesh adds the pairs of a mesh.
 func (e *Earlier) AddMesh(found *Mesh) {
 	for pair, m := range found.Measures() {
 		if pair.Lost == "" {
@@ -345,7 +440,7 @@ func (e *Earlier) AddMesh(found *Mesh) {
 	}
 }
 
-// AddPair notes a pair of a mesh.
+// AddPair adds a pair of a mesh; it replaces an earlier result.
 func (e *Earlier) AddPair(m Measure) {
 	if e.Pairs == nil {
 		e.Pairs = make(map[MeasureKey]Measure)
@@ -353,28 +448,28 @@ func (e *Earlier) AddPair(m Measure) {
 	e.Pairs[m.Key()] = m
 }
 
-// Loop is a named repeat, with the times of its rounds on the wall clock.
+// Loop is a named repeat, with the wall-clock times of its rounds.
 type Loop struct {
 	Name string `json:"name"`
-	// Tags are those of its step and of the steps around it.
+	// Tags are the tags of its step and the steps around it.
 	Tags   map[string]string `json:"tags,omitempty"`
-	Rounds int               `json:"rounds"`
-	// Late is how many rounds of a repeat with a rate began later than they were due, and Latest how late the latest
-	// did.  The times of a round count from when it was due.
+	Rounds int               `json:"rounds"` // 0 for a stage in which none began; it has no times
+	// Late counts the rounds of a repeat with a rate that began later than they were due; Latest is the largest delay.
+	// The time of a round counts from when it was due.
 	Late   int           `json:"late,omitempty"`
 	Latest time.Duration `json:"latest_ns,omitempty"`
-	// Dropped is how many rounds of a repeat with a rate and a time were due within the time and did not begin.
+	// Dropped counts the rounds of a repeat with a rate and a time that were due within the time and did not begin.
 	Dropped int `json:"dropped,omitempty"`
 
 	Min    time.Duration `json:"min_ns"`
 	Median time.Duration `json:"median_ns"`
 	P99    time.Duration `json:"p99_ns"`
 	Max    time.Duration `json:"max_ns"`
-	// Clock are the times on the provider's clock, which thresholds use, if that is a virtual one.
+	// Clock has the times on the provider's clock, which thresholds use, if that is virtual.
 	Clock *Times `json:"clock,omitempty"`
 }
 
-// Times are the spread of several times.
+// Times is the distribution of several times.
 type Times struct {
 	Min    time.Duration `json:"min_ns"`
 	Median time.Duration `json:"median_ns"`
@@ -387,5 +482,49 @@ func (l *Loop) OnClock() Times {
 	if l.Clock != nil {
 		return *l.Clock
 	}
-	return Times{Min: l.Min, Median: l.Median, P99: l.P99, Max: l.Max}
+	return l.OnWall()
+}
+
+// OnWall are the times on the wall clock.
+func (l *Loop) OnWall() Times { return Times{Min: l.Min, Median: l.Median, P99: l.P99, Max: l.Max} }
+
+// ClockName is the clock of OnClock: "virtual" or "wall".
+func (l *Loop) ClockName() string {
+	if l.Clock != nil {
+		return "virtual"
+	}
+	return "wall"
+}
+
+// In is the distribution in one line, under the names that thresholds have.
+func (t *Times) In(print func(time.Duration) string) string {
+	return fmt.Sprintf("min %s, p50 %s, p99 %s, max %s", print(t.Min), print(t.Median), print(t.P99), print(t.Max))
+}
+
+// LoopTitles are the names of loops.  Those of equal names have their tags.
+func LoopTitles(loops []Loop) []string {
+	count := make(map[string]int)
+	for i := range loops {
+		count[loops[i].Name]++
+	}
+	titles := make([]string, len(loops))
+	for i := range loops {
+		titles[i] = loops[i].Name
+		if count[titles[i]] > 1 {
+			titles[i] = strings.TrimSuffix(titles[i]+", "+TagText(loops[i].Tags), ", ")
+		}
+	}
+	return titles
+}
+
+// TagText lists tags as a scenario has them: words, and names with values.
+func TagText(tags map[string]string) string {
+	var words []string
+	for _, name := range slices.Sorted(maps.Keys(tags)) {
+		if value := tags[name]; value != "" {
+			name += "=" + value
+		}
+		words = append(words, name)
+	}
+	return strings.Join(words, " ")
 }

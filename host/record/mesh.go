@@ -7,29 +7,29 @@ import (
 	"time"
 )
 
-// Mesh is what a step has found that measured many pairs of nodes, for one size of messages.
+// Mesh is the result of a step that measures many pairs of nodes, for one size of messages.
 type Mesh struct {
 	What
 	How
 
-	Pattern string `json:"pattern"` // who met whom: all, ring, bisection, random, incast, list
+	Pattern string `json:"pattern"` // which pairs were measured: all, ring, bisection, random, incast, list
 	Rounds  int    `json:"rounds"`  // without those of the second look
-	// Tolerance is what part of the best a pair must reach; of times, the best is the least, and must be that part of
-	// the pair's.  Best is that of the first look: bits a second, nanoseconds at the median, or connections a second;
-	// of an incast, of all pairs to one target together.
+	// Tolerance is the part of the best value that a pair must reach. The best time is the smallest. Best is the
+	// best value of the first look: bits per second, nanoseconds at the median, or connections per second. For an
+	// incast it is of all pairs to one target together.
 	Tolerance float64    `json:"tolerance"`
 	Best      float64    `json:"best"`
 	Nodes     []MeshNode `json:"nodes"`
 	Pairs     []MeshPair `json:"pairs"`
-	// Suspects are the pairs that were too far from the best at first, Outliers those that still were when they were
-	// measured again, Lost those that could not be measured.
+	// Suspects counts the pairs that were outside of the tolerance at first. Outliers counts those that still were
+	// in the second look. Lost counts those that could not be measured.
 	Suspects int        `json:"suspects"`
 	Outliers int        `json:"outliers"`
 	Lost     int        `json:"lost"`
 	Blame    *MeshBlame `json:"blame,omitempty"`
 }
 
-// MeshNode is a party of a mesh.
+// MeshNode is a node of a mesh.
 type MeshNode struct {
 	Role   string            `json:"role"`
 	Host   string            `json:"host,omitempty"`
@@ -37,26 +37,24 @@ type MeshNode struct {
 	Labels map[string]string `json:"labels,omitempty"`
 }
 
-// MeshPair is two nodes that were measured, in one direction.
+// MeshPair is the result of two nodes in one direction.
 type MeshPair struct {
 	From  string `json:"from"` // the end these figures are of
 	To    string `json:"to"`
 	Round int    `json:"round"` // from 1
-	// First are the figures of the first look, Again those of the second, where there was one; nil for a pair that is
-	// lost.
+	// First are the results of the first look, Again those of the second, if there was one; nil for a lost pair.
 	First *MeshFigures `json:"first,omitempty"`
 	Again *MeshFigures `json:"again,omitempty"`
-	// OfBest is how near it comes to the best, at the last look: 1 is as good.  Of an incast it is its target that
-	// comes.
+	// OfBest is the part of the best value in the last look: 1 is equal.  Of an incast it is the value of the target.
 	OfBest float64 `json:"of_best"`
-	// Suspect was too far from the best at first, Outlier also when it was measured again.
+	// Suspect is set outside of the tolerance at first, Outlier also in the second look.
 	Suspect bool `json:"suspect,omitempty"`
 	Outlier bool `json:"outlier,omitempty"`
-	// Lost is why there are no figures.
+	// Lost is the reason why there are no results.
 	Lost string `json:"lost,omitempty"`
 }
 
-// MeshFigures are what one measurement of a pair has found.
+// MeshFigures are the results of one measurement of a pair.
 type MeshFigures struct {
 	Messages          uint64        `json:"messages"`
 	Bytes             uint64        `json:"bytes,omitempty"`
@@ -66,15 +64,15 @@ type MeshFigures struct {
 	Latency           *Distribution `json:"latency,omitempty"`
 }
 
-// MeshBlame is what explains all outliers and lost pairs.
+// MeshBlame explains all outliers and lost pairs.
 type MeshBlame struct {
-	// Kind is node, host, device, labels (what lies between two values of one), label, or pairs: nothing in common.
+	// Kind is node, host, device, labels (between two values of one label), label, or pairs: nothing in common.
 	Kind  string   `json:"kind"`
 	Names []string `json:"names,omitempty"` // "node[3]"; of labels "rack=r1"
 	Text  string   `json:"text"`
 }
 
-// Figures are those of a measurement.
+// Figures returns the results of a measurement.
 func (m *Measure) Figures() *MeshFigures {
 	f := &MeshFigures{
 		Messages: m.Messages, Bytes: m.Bytes, Took: m.Took, BitsPerSecond: m.BitsPerSecond,
@@ -90,13 +88,13 @@ func (m *Measure) Figures() *MeshFigures {
 	return f
 }
 
-// Figure is the one that pairs are judged by, of a type of measurement: bits a second, nanoseconds at the median, or
-// connections a second; 0 for none.
+// Figure is the value that pairs are compared by, for a type of measurement. It is bits per second, nanoseconds at the
+// median, or connections per second; 0 without one.
 func (f *MeshFigures) Figure(kind string) float64 {
 	switch {
-	case kind == "bandwidth":
+	case kind == BandwidthType:
 		return f.BitsPerSecond
-	case kind == "connect":
+	case kind == ConnectType:
 		return f.MessagesPerSecond
 	case f.Latency == nil:
 		return 0
@@ -104,7 +102,7 @@ func (f *MeshFigures) Figure(kind string) float64 {
 	return float64(f.Latency.P50)
 }
 
-// Bad are the lost pairs and the outliers, the worst first.
+// Bad returns the lost pairs and the outliers, the worst first.
 func (m *Mesh) Bad() []*MeshPair {
 	var bad []*MeshPair
 	for i := range m.Pairs {
@@ -116,7 +114,7 @@ func (m *Mesh) Bad() []*MeshPair {
 	return bad
 }
 
-// Spread is how near the median pair and the worst come to the best, of those that were measured; 0 where none was.
+// Spread returns OfBest of the median pair and the worst pair; 0 if none was measured.
 func (m *Mesh) Spread() (median, worst float64) {
 	var parts []float64
 	for i := range m.Pairs {
@@ -131,14 +129,14 @@ func (m *Mesh) Spread() (median, worst float64) {
 	return parts[len(parts)/2], parts[0]
 }
 
-// Named tells what people call a node, by its role: its host, where each node has one of its own, else the host with
-// the device; the role where neither tells them apart, and of a node whose host nobody knows, since it was lost.
+// Named returns a function from a node's role to its displayed name. The name is its host, if each node has its own;
+// otherwise the host with the device; otherwise the role. A lost node with an unknown host has its role.
 func (m *Mesh) Named() func(role string) string {
 	named, _ := m.named()
 	return named
 }
 
-// named is Named, and whether hosts are the names.
+// named is Named; hosts reports whether the names are those of hosts.
 func (m *Mesh) named() (named func(role string) string, hosts bool) {
 	known := 0
 	for i := range m.Nodes {
@@ -163,9 +161,8 @@ func (m *Mesh) named() (named func(role string) string, hosts bool) {
 	return func(role string) string { return role }, false
 }
 
-// Ends tells what two runs call the ends of a pair alike, by its roles: the hosts, which another run may have given
-// other roles.  Where the pattern alone has chosen which end is first, the order is that of their names: the pair is
-// the same then.
+// Ends returns a function from the roles of a pair to names that are equal in another run. They are the hosts, which
+// may have other roles there. If only the pattern has chosen which end is first, the names are sorted.
 func (m *Mesh) Ends() func(from, to string) [2]string {
 	named, hosts := m.named()
 	either := hosts && !m.Both && slices.Contains([]string{"all", "ring", "bisection", "random"}, m.Pattern)
@@ -178,7 +175,7 @@ func (m *Mesh) Ends() func(from, to string) [2]string {
 	}
 }
 
-// Last are the figures of the last look; nil for a pair that is lost.
+// Last returns the results of the last look; nil for a lost pair.
 func (p *MeshPair) Last() *MeshFigures {
 	if p.Again != nil {
 		return p.Again
@@ -186,7 +183,7 @@ func (p *MeshPair) Last() *MeshFigures {
 	return p.First
 }
 
-// Status is what became of a pair: good, suspect (too far from the best at first, and not again), outlier or lost.
+// Status is good, suspect (only at first), outlier or lost.
 func (p *MeshPair) Status() string {
 	switch {
 	case p.Lost != "":
@@ -199,7 +196,7 @@ func (p *MeshPair) Status() string {
 	return "good"
 }
 
-// Measures are the pairs as measurements, as they were at the last look; without figures those that are lost.
+// Measures returns the pairs as measurements, with the results of the last look; lost pairs have none.
 func (m *Mesh) Measures() iter.Seq2[*MeshPair, *Measure] {
 	return func(yield func(*MeshPair, *Measure) bool) {
 		ends := m.Ends()

@@ -1,83 +1,47 @@
 package record
 
-import "sync"
+import "rdmarun/host/bounded"
 
 const (
-	// maxQueued is how many bytes of records may wait for the consumers of a queued stream, as far as weight knows
-	// them.
+	// maxQueued bounds the bytes of records that wait for the consumers of a queued stream, according to weight.
 	maxQueued = 64 << 20
-	// recordBytes is about what a record takes beside its texts.
+	// recordBytes is the approximate size of a record without its texts.
 	recordBytes = 1 << 10
 )
 
-// queue has a goroutine deliver records.  Who puts one in waits only where those that wait have maxQueued bytes.
-type queue struct {
-	deliver func(item)
-	ended   chan struct{} // closed once all is delivered and no more comes
-
-	mu      sync.Mutex
-	changed *sync.Cond
-	waiting []item
-	bytes   int // of those that wait
-	over    bool
+// NewQueuedStream is NewStream with a goroutine of its own for the consumers, until Close.  A writer does not wait for
+// a pipe without a reader, or a slow disk, while the waiting records have no more than maxQueued bytes.
+func NewQueuedStream(consumers ...Consumer) *Stream {
+	s := NewStream(consumers...)
+	s.queue = bounded.NewQueue(maxQueued, s.deliver)
+	return s
 }
 
-func newQueue(deliver func(item)) *queue {
-	q := &queue{deliver: deliver, ended: make(chan struct{})}
-	q.changed = sync.NewCond(&q.mu)
-	go q.run()
-	return q
+// Close waits until the consumers have all records of a queued stream, and ends its goroutine.  Nothing may be written
+// after it.
+func (s *Stream) Close() {
+	if s.queue != nil {
+		s.queue.Close()
+	}
 }
 
-// put queues a record.  What a step has is copied: the next step of the case writes over it.
-func (q *queue) put(each item) {
+// pass delivers a record, or queues it: then it copies the fields of a step, which the case reuses for the next step.
+// The caller holds s.mu.
+func (s *Stream) pass(each item) {
+	if s.queue == nil {
+		s.deliver(each)
+		return
+	}
 	kept := *each.record
 	if kept.Step != nil {
 		step := *kept.Step
 		kept.Step = &step
 	}
 	each.record = &kept
-	size := weight(&kept)
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for q.bytes > 0 && q.bytes+size > maxQueued {
-		q.changed.Wait()
-	}
-	q.waiting, q.bytes = append(q.waiting, each), q.bytes+size
-	q.changed.Broadcast()
+	s.queue.Put("", weight(&kept), each)
 }
 
-func (q *queue) run() {
-	defer close(q.ended)
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for {
-		for len(q.waiting) == 0 {
-			if q.over {
-				return
-			}
-			q.changed.Wait()
-		}
-		first := q.waiting[0]
-		q.waiting[0] = item{}
-		q.waiting = q.waiting[1:]
-		q.mu.Unlock()
-		q.deliver(first)
-		q.mu.Lock()
-		q.bytes -= weight(first.record)
-		q.changed.Broadcast()
-	}
-}
-
-func (q *queue) close() {
-	q.mu.Lock()
-	q.over = true
-	q.changed.Broadcast()
-	q.mu.Unlock()
-	<-q.ended
-}
-
-// weight is about how many bytes a record takes.
+// weight is the approximate number of bytes of a record.
 func weight(r *Record) int {
 	bytes := recordBytes
 	if r.Line != nil {

@@ -7,9 +7,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 )
 
-// stuck is an output that nobody reads until it goes on.
+// stuck is an output that blocks until it may continue.
 type stuck struct {
 	goOn  chan bool
 	mu    sync.Mutex
@@ -40,7 +41,7 @@ func (s *stuck) Record(r *Record) error {
 	return nil
 }
 
-// TestQueue: who writes records does not wait for an output, which has them in their order as they were when they were
+// TestQueue: a writer does not wait for an output, which gets the records in order and as they were when they were
 // written.
 func TestQueue(t *testing.T) {
 	out := &stuck{goOn: make(chan bool)}
@@ -66,40 +67,36 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-// TestQueueIsBounded: who writes more than may wait waits for the output; and one that fails has no more, and says why.
+// TestQueueIsBounded: a writer waits for the output when too many bytes wait.  An output that fails gets no more
+// records, and its error is returned.
 func TestQueueIsBounded(t *testing.T) {
-	out, full := &stuck{goOn: make(chan bool), fails: true}, &stuck{goOn: make(chan bool)}
-	close(full.goOn)
-	stream := NewQueuedStream(full, out)
-	line := &Line{Text: strings.Repeat("x", 1<<20)}
-	const records = maxQueued>>20 + 2
-	written := make(chan int, records)
-	go func() {
-		defer close(written)
-		for i := range records {
-			stream.Write(&Record{Kind: Output, Line: line})
-			written <- i
+	synctest.Test(t, func(t *testing.T) {
+		out, full := &stuck{goOn: make(chan bool), fails: true}, &stuck{goOn: make(chan bool)}
+		close(full.goOn)
+		stream := NewQueuedStream(full, out)
+		line := &Line{Text: strings.Repeat("x", 1<<20)}
+		const fit, records = maxQueued / (1<<20 + recordBytes), maxQueued>>20 + 2
+		written := 0
+		go func() {
+			for range records {
+				stream.Write(&Record{Kind: Output, Line: line})
+				written++
+			}
+		}()
+		synctest.Wait()
+		if written != fit {
+			t.Errorf("%d records are written while the output is stuck, want %d", written, fit)
 		}
-	}()
-	for range maxQueued>>20 - 1 {
-		<-written
-	}
-	stream.queue.mu.Lock()
-	waits := stream.queue.bytes
-	stream.queue.mu.Unlock()
-	if waits > maxQueued || waits < maxQueued-2<<20 {
-		t.Errorf("%d bytes wait", waits)
-	}
-	close(out.goOn)
-	for range written {
-	}
-	stream.Close()
-	if err := stream.Err(); err == nil || err.Error() != "the disk is full" || len(out.texts) != 0 {
-		t.Errorf("%v, %d", err, len(out.texts))
-	}
-	if len(full.texts) != records {
-		t.Errorf("the other output has %d records", len(full.texts))
-	}
+		close(out.goOn)
+		synctest.Wait()
+		stream.Close()
+		if err := stream.Err(); err == nil || err.Error() != "the disk is full" || len(out.texts) != 0 {
+			t.Errorf("%v, %d", err, len(out.texts))
+		}
+		if len(full.texts) != records {
+			t.Errorf("the other output has %d records", len(full.texts))
+		}
+	})
 }
 
 func TestWeight(t *testing.T) {

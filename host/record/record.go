@@ -1,9 +1,10 @@
 // Package record is the stream of what happens in a run.  The runner writes records; every output, on a
-// terminal or in a file, only reads them, so that all outputs tell the same story.
+// terminal or in a file, only reads them, so that all outputs agree.
 package record
 
 import (
 	"encoding/json"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,7 +14,7 @@ import (
 // Version is raised when a field changes its meaning or goes away.
 const Version = 1
 
-// Kind is what a record tells.
+// Kind is the kind of a record.
 type Kind string
 
 // The kinds, in the order in which a run writes them.
@@ -22,11 +23,11 @@ const (
 	// DeviceUsed comes once for each device, before the first case that runs on it.
 	DeviceUsed Kind = "device"
 	CaseStart  Kind = "case_start"
-	// Before is a measurement of the same case that the baseline has.
+	// Before is a measurement of the same case in the baseline.
 	Before  Kind = "baseline"
 	StepEnd Kind = "step"
 	Output  Kind = "output"
-	// Measuring is what a measurement does while it runs: what it has done in an interval.
+	// Measuring is an interval of a measurement that runs.
 	Measuring Kind = "measuring"
 	Measured  Kind = "measure"
 	Meshed    Kind = "mesh"
@@ -46,11 +47,11 @@ type Record struct {
 	Elapsed time.Duration `json:"elapsed_ns"`
 	File    string        `json:"file,omitempty"`
 	Case    string        `json:"case,omitempty"` // the case's id
-	// Attempt tells runs of one case apart: 0 is the first, 1 the first repetition or retry.
+	// Attempt numbers the runs of a case: 0 is the first, 1 the first repetition or retry.
 	Attempt int `json:"attempt,omitempty"`
-	// Host is the process of another host that has reported it.
+	// Host is the host of the process that has reported the record; empty for this process.
 	Host string `json:"host,omitempty"`
-	// Common tells that every process of the run has the same record.
+	// Common means that every process of the run has the same record.
 	Common bool `json:"-"`
 
 	Run       *Run       `json:"run,omitempty"`
@@ -65,8 +66,8 @@ type Record struct {
 	Totals    *Totals    `json:"totals,omitempty"`
 }
 
-// Reportable tells whether a record is one of those that a process reports to the one that leads a run: of what its own
-// roles have done.  What is measured all processes know, and each writes it itself.
+// Reportable reports whether a process sends the record to the controller: records of its own roles.  Results of
+// measurements are not among them, as all processes have these.
 func (r *Record) Reportable() bool {
 	switch r.Kind {
 	case StepEnd:
@@ -81,8 +82,8 @@ func (r *Record) Reportable() bool {
 	return false
 }
 
-// ParseReported reads a record that another process reports; false for what it may not.  Nothing is taken but the part
-// of its kind, with no more of it than a process of ours would say.
+// ParseReported decodes a record that another process reports; false for a record that must not be reported. It takes
+// only the part of the record's kind, within the limits that all processes keep.
 func ParseReported(data []byte) (taken *Record, ok bool) {
 	var said Record
 	if json.Unmarshal(data, &said) != nil || !said.Reportable() {
@@ -95,24 +96,25 @@ func ParseReported(data []byte) (taken *Record, ok bool) {
 		step := taken.Step
 		step.Line, step.Column, step.Took, step.MorePackets = max(0, step.Line), max(0, step.Column),
 			max(0, step.Took), max(0, step.MorePackets)
-		step.Packets = step.Packets[:min(len(step.Packets), MostPackets)]
+		step.Packets = step.Packets[:min(len(step.Packets), MaxPackets)]
 	case Output:
 		taken.Line = said.Line
+		taken.Line.At = max(0, taken.Line.At)
 	case Measuring:
 		taken.Measure = said.Measure
 	case DeviceUsed:
 		taken.Device = said.Device
-		if rate := taken.Device.RateGbps; rate < 0 || rate > mostGbps {
+		if rate := taken.Device.RateGbps; rate < 0 || rate > maxGbps {
 			taken.Device.RateGbps = 0
 		}
 	}
 	return taken, true
 }
 
-// mostGbps is more than any port has.
-const mostGbps = 1e6
+// maxGbps is above the rate of any port.
+const maxGbps = 1e6
 
-// Role is the role of a record that can be reported; "" for none.
+// Role is the role of a record that can be reported; "" for other records.
 func (r *Record) Role() string {
 	switch {
 	case r.Step != nil:
@@ -125,24 +127,24 @@ func (r *Record) Role() string {
 	return ""
 }
 
-// Run is how the run was started.
+// Run describes a run.
 type Run struct {
 	Provider string `json:"provider"`
 	Cases    int    `json:"cases"`
-	// UntilFail tells that the cases are run again until one fails: Cases is what one round has.
+	// UntilFail means that the cases are run until one fails; Cases counts one round.
 	UntilFail bool   `json:"until_fail,omitempty"`
 	Rerun     string `json:"rerun,omitempty"` // the command without its files
-	// Seed is what soft's random numbers are drawn from, given or drawn itself, where a case has none of its own.
+	// Seed is the seed of soft's random numbers, given or chosen, for cases without their own.
 	Seed  *uint64  `json:"seed,omitempty"`
 	Files []string `json:"files"`
-	// Baseline is the name of what the run is compared with.
+	// Baseline is the name of the earlier run for comparison.
 	Baseline string `json:"baseline,omitempty"`
-	// Environment is what a comparison of two runs needs to know about their surroundings: version, host, kernel,
-	// driver, seed... under names of one word.
+	// Environment has the facts for a comparison of two runs, by one-word names: version, host, kernel, driver, seed
+	// and others.
 	Environment map[string]string `json:"environment,omitempty"`
 }
 
-// On is the provider, with the seed that makes its numbers what they are.
+// On is the provider, with the seed.
 func (r *Run) On() string {
 	if r.Seed == nil {
 		return r.Provider
@@ -156,81 +158,81 @@ type Start struct {
 	Tags   []string          `json:"tags,omitempty"`
 	Params map[string]string `json:"params,omitempty"`
 	Roles  []RolePlace       `json:"roles,omitempty"`
-	// Seed is what soft's random numbers are drawn from in this attempt.
+	// Seed is the seed of soft's random numbers in this attempt.
 	Seed *uint64 `json:"seed,omitempty"`
-	// Rerun is the command that runs this attempt alone again; empty where nobody knows it.
+	// Rerun is the command that runs this attempt alone again; empty where it is unknown.
 	Rerun string `json:"rerun,omitempty"`
-	// Advance says how far the running steps are, "round 8123/20000", until the case ends; nil from a file.
-	Advance func() string `json:"-"`
+	// Progress returns the progress of the running steps, "round 8123/20000", until the case ends; nil when read from a
+	// file.
+	Progress func() string `json:"-"`
 }
 
-// RolePlace is where a role runs.
+// RolePlace is the place of a role.
 type RolePlace struct {
 	Role string `json:"role"`
-	// Provider is what the role is on, where that is not the provider of the run.
+	// Provider is the role's provider, if it is not that of the run.
 	Provider string `json:"provider,omitempty"`
 	Device   string `json:"device"`
 	Address  string `json:"address"`
 	Guest    string `json:"guest,omitempty"`
 	CPUs     string `json:"cpus,omitempty"` // where it may run, "0-3,8"; empty: anywhere
 	Host     string `json:"host,omitempty"` // the host of a lab
-	// ClockWithin is how wrong the times of the host may be beside those of others, in nanoseconds; nil on one clock.
+	// ClockWithin bounds the error of the host's times compared with those of others, in nanoseconds; nil on one clock.
 	ClockWithin *time.Duration `json:"clock_within_ns,omitempty"`
 }
 
-// Clock is how far the wall clock of a host is ahead of the controller's, and how wrong that may be.
+// Clock is the difference between a host's wall clock and the controller's, and the bound of its error.
 type Clock struct{ Ahead, Within time.Duration }
 
 // Step is a step that has ended.
 type Step struct {
 	Role    string `json:"role,omitempty"`
 	Action  string `json:"action"` // "connect", "poll"...
-	Text    string `json:"text"`   // what it was given
+	Text    string `json:"text"`   // its arguments
 	Outcome string `json:"outcome,omitempty"`
-	File    string `json:"file,omitempty"` // where the step stands, if not in the case's file
+	File    string `json:"file,omitempty"` // the file of the step, if not the case's file
 	Line    int    `json:"line"`
 	Column  int    `json:"column"`
 	// Used are the steps that used the fragments around it, the innermost first: "FILE:LINE (FRAGMENT)".
 	Used []string `json:"used,omitempty"`
-	// At is when it began, since the case did; it and Took are on the wall clock.
+	// At is the start since that of the case; it and Took are wall-clock times.
 	At   time.Duration `json:"at_ns"`
 	Took time.Duration `json:"took_ns"`
-	// Clock has both on the provider's clock, where that is a virtual one.
+	// Clock has both on the provider's clock, if that is virtual.
 	Clock *StepTimes `json:"clock,omitempty"`
 	OK    bool       `json:"ok"`
-	// Tags are those of the step and of the steps around it; a word has no value.
+	// Tags are the tags of the step and the steps around it; a word has an empty value.
 	Tags map[string]string `json:"tags,omitempty"`
-	// XFail says why the step, or one around it, is known to fail.
+	// XFail is the reason why the step, or one around it, is known to fail.
 	XFail string `json:"xfail,omitempty"`
-	// Fields are what the call returned, in the order of the verb's results; Errno is what it failed with,
-	// expected or not.
+	// Fields are the results of the call, in the order of the verb's results; Errno is its error, expected or not.
 	Fields []Field `json:"fields,omitempty"`
 	Errno  string  `json:"errno,omitempty"`
-	// Packets are the first that were sent in it, where the run is captured; MorePackets is how many more there were.
+	// Packets are the first packets that the step has sent, in a captured run; MorePackets counts the others.
 	Packets     []Packet `json:"packets,omitempty"`
 	MorePackets int      `json:"more_packets,omitempty"`
 }
 
-// MostPackets is how many packets of a step its record has.
-const MostPackets = 16
+// MaxPackets is the maximum of Packets in a record.
+const MaxPackets = 16
 
 // Packet is a packet that was sent.
 type Packet struct {
-	// At is when, since the case began, on the provider's clock.
+	// At is the time since the start of the case, on the provider's clock.
 	At time.Duration `json:"at_ns"`
 	// From and To are the roles with those addresses, or the addresses.
 	From string `json:"from"`
 	To   string `json:"to"`
-	// Name is what it is: an operation (SEND_ONLY), what an acknowledgement says (ACK), a message of the connection
-	// manager (REQ).
-	Name      string `json:"name"`
-	QueuePair uint32 `json:"qp"` // where it goes
-	PSN       uint32 `json:"psn"`
-	Length    int    `json:"length"`         // of its payload; of a READ what it asks for
-	Fate      string `json:"fate,omitempty"` // what faults did to it
+	// Name is an operation (SEND_ONLY), the type of an acknowledgement (ACK), or a message of the connection manager
+	// (REQ).
+	Name        string `json:"name"`
+	QueuePair   uint32 `json:"qp"` // its destination
+	PSN         uint32 `json:"psn"`
+	Length      int    `json:"length"`         // of its payload; of a READ the requested length
+	FaultResult string `json:"fate,omitempty"` // the effect of faults on it
 }
 
-// StepTimes are when a step began, since the case did, and how long it took.
+// StepTimes are the start of a step since that of the case, and its duration.
 type StepTimes struct {
 	At   time.Duration `json:"at_ns"`
 	Took time.Duration `json:"took_ns"`
@@ -248,7 +250,7 @@ func (s *Step) OnClock() StepTimes {
 type Field struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
-	// Varies tells that another run has another value: a number or an address that was allocated.
+	// Varies means that other runs have other values: an allocated number or address.
 	Varies bool `json:"varies,omitempty"`
 }
 
@@ -256,6 +258,8 @@ type Field struct {
 type Line struct {
 	Role string `json:"role,omitempty"`
 	Text string `json:"text"`
+	// At is when it was printed, since the case began; 0: at the time of the record.
+	At time.Duration `json:"at_ns,omitempty"`
 }
 
 // Status is how a case ended.
@@ -266,14 +270,14 @@ const (
 	Passed      Status = "passed"
 	Failed      Status = "failed"      // an expectation did not hold, or something leaked
 	Errored     Status = "error"       // the environment: no device, a provider that failed
-	Skipped     Status = "skipped"     // it cannot run, and says why
+	Skipped     Status = "skipped"     // it cannot run, for a reason
 	Interrupted Status = "interrupted" // a signal
 	TimedOut    Status = "timed_out"   // the time of the whole run is over
-	XFailed     Status = "xfailed"     // it failed, and was expected to
+	XFailed     Status = "xfailed"     // it failed as expected
 	Broken      Status = "bug"         // rdmarun itself failed
 )
 
-// OK tells that a status is no failure: the case passed, was skipped, or failed as its xfail says.
+// OK reports whether a status is not a failure: the case passed, was skipped, or failed as its xfail expects.
 func (s Status) OK() bool { return s == Passed || s == XFailed || s == Skipped }
 
 // Result is the end of a case.
@@ -283,33 +287,30 @@ type Result struct {
 	Reason string        `json:"reason,omitempty"` // of a skip, an error, an interruption
 	Took   time.Duration `json:"took_ns"`
 	Steps  int           `json:"steps"`
-	// Attempts is how often the case was tried, where that is more than once; one that passed then is flaky.
+	// Attempts counts the attempts, if there were several; a case that passed in a later one is flaky.
 	Attempts int       `json:"attempts,omitempty"`
 	Traffic  []Traffic `json:"traffic,omitempty"`
 	Loops    []Loop    `json:"loops,omitempty"`
 	Tallies
-	// Capture is the file of the packets around the failure, as this process calls it.
+	// Capture is the file of the packets around the failure, as named by this process.
 	Capture string `json:"capture,omitempty"`
-	// Failures are what went wrong: the first of the steps, then of `finally`, leftovers, leaks.
+	// Failures are the failures in order: of the steps, of `finally`, unmatched completions and events, leaks.
 	Failures []Failure `json:"failures,omitempty"`
 }
 
 // FlakyReason is the reason of a case that passed, but not at the first attempt.
 const FlakyReason = "passed on a retry"
 
-// Flaky tells whether a case passed, but not at the first attempt.
+// Flaky reports whether a case passed, but not in the first attempt.
 func (r *Result) Flaky() bool { return r.Status == Passed && r.Reason == FlakyReason }
 
-// FailedByThreshold tells whether every expectation held, and only limits on what was measured did not.
+// FailedByThreshold reports whether all expectations held, and only thresholds failed.
 func (r *Result) FailedByThreshold() bool {
 	return r.Status == Failed && len(r.Failures) > 0 &&
 		!slices.ContainsFunc(r.Failures, func(f Failure) bool { return f.Kind != KindThreshold })
 }
 
-// KindThreshold is the kind of the failure of a threshold.
-const KindThreshold = "threshold"
-
-// AddTraffic adds what another process has posted in the case.
+// AddTraffic adds the traffic of another process in the case.
 func (r *Result) AddTraffic(more []Traffic) {
 	for _, each := range more {
 		i := slices.IndexFunc(r.Traffic, func(t Traffic) bool { return t.Operation == each.Operation })
@@ -322,31 +323,46 @@ func (r *Result) AddTraffic(more []Traffic) {
 	}
 }
 
-// Traffic is how much of one operation was posted.
+// Traffic is the number and size of the posted operations of one kind.
 type Traffic struct {
 	Operation string `json:"operation"`
 	Count     int    `json:"count"`
 	Bytes     int64  `json:"bytes"`
 }
 
+// FailureKind is the kind of a failure.
+type FailureKind string
+
+// The kinds of failures.
+const (
+	KindExpectation FailureKind = "expectation" // a step has failed, or a guest or program behind it
+	KindLeftover    FailureKind = "leftover"    // a completion or an event that no step has read
+	KindLeak        FailureKind = "leak"        // an object that could not be freed
+	KindThreshold   FailureKind = "threshold"
+	KindSkipped     FailureKind = "skipped" // the case was skipped, and --strict allows none
+	KindXPass       FailureKind = "xpass"   // the case passed, and its xfail says that it fails
+	KindStopped     FailureKind = "stopped" // the run was ended from outside during the step
+	KindError       FailureKind = "error"   // of the environment
+	KindBug         FailureKind = "bug"     // of rdmarun
+)
+
 // Failure is one thing that went wrong, complete enough to be read on its own.
 type Failure struct {
-	// Kind is expectation, leftover, leak, threshold, skipped, xpass, stopped, error or bug.
-	Kind     string   `json:"kind"`
-	File     string   `json:"file"`
-	Line     int      `json:"line,omitempty"`
-	Column   int      `json:"column,omitempty"`
-	Excerpt  []string `json:"excerpt,omitempty"` // the source line and the line with the caret
-	Role     string   `json:"role,omitempty"`
-	Host     string   `json:"host,omitempty"` // of the role, in a lab
-	Action   string   `json:"action,omitempty"`
-	What     string   `json:"what"`
-	Expected string   `json:"expected,omitempty"`
-	Got      string   `json:"got,omitempty"`
-	Hint     string   `json:"hint,omitempty"`
-	Details  []string `json:"details,omitempty"` // leftovers, what leaked, guests that still ran
-	Timeline []Moment `json:"timeline,omitempty"`
-	Path     []string `json:"path,omitempty"` // names of the steps around, "ping 3"
+	Kind     FailureKind `json:"kind"`
+	File     string      `json:"file"`
+	Line     int         `json:"line,omitempty"`
+	Column   int         `json:"column,omitempty"`
+	Excerpt  []string    `json:"excerpt,omitempty"` // the source line and the line with the caret
+	Role     string      `json:"role,omitempty"`
+	Host     string      `json:"host,omitempty"` // of the role, in a lab
+	Action   string      `json:"action,omitempty"`
+	What     string      `json:"what"`
+	Expected string      `json:"expected,omitempty"`
+	Got      string      `json:"got,omitempty"`
+	Hint     string      `json:"hint,omitempty"`
+	Details  []string    `json:"details,omitempty"` // leftovers, what leaked, guests that still ran
+	Timeline []Moment    `json:"timeline,omitempty"`
+	Path     []string    `json:"path,omitempty"` // names of the steps around it, "ping 3"
 	// Used are the steps that used the fragments around it, the innermost first: "FILE:LINE (FRAGMENT)".
 	Used  []string `json:"used,omitempty"`
 	Rerun string   `json:"rerun,omitempty"`
@@ -355,7 +371,7 @@ type Failure struct {
 // Moment is one step in a timeline.
 type Moment struct {
 	At time.Duration `json:"at_ns"` // since the case began, on the wall clock
-	// Clock is the same on the provider's clock, where that is a virtual one.
+	// Clock is At on the provider's clock, if that is virtual.
 	Clock *time.Duration `json:"clock_ns,omitempty"`
 	Role  string         `json:"role"`
 	Text  string         `json:"text"`
@@ -363,7 +379,7 @@ type Moment struct {
 	Line  int            `json:"line"`
 }
 
-// OnClock is when it began on the provider's clock.
+// OnClock is the start on the provider's clock.
 func (m *Moment) OnClock() time.Duration {
 	if m.Clock != nil {
 		return *m.Clock
@@ -376,14 +392,14 @@ type Totals struct {
 	Took        time.Duration `json:"took_ns"`
 	Passed      int           `json:"passed"`
 	Failed      int           `json:"failed"`
-	ByThreshold int           `json:"failed_by_threshold,omitempty"` // of those that failed, by nothing else
+	ByThreshold int           `json:"failed_by_threshold,omitempty"` // of Failed, by thresholds only
 	Errors      int           `json:"errors"`
 	Skipped     int           `json:"skipped"`
-	Flaky       int           `json:"flaky,omitempty"` // of those that passed, after a retry
+	Flaky       int           `json:"flaky,omitempty"` // of Passed, the cases that passed on a retry
 	NotRun      int           `json:"not_run"`
 	XFailed     int           `json:"xfailed,omitempty"`
-	KnownSteps  int           `json:"known_steps,omitempty"` // that failed as their xfail says, in cases that went on
-	Thresholds  int           `json:"thresholds,omitempty"`  // that did not hold
+	KnownSteps  int           `json:"known_steps,omitempty"` // steps that failed as their xfail expects
+	Thresholds  int           `json:"thresholds,omitempty"`  // failed thresholds
 	Interrupted bool          `json:"interrupted,omitempty"`
 	TimedOut    bool          `json:"timed_out,omitempty"`
 	Bug         bool          `json:"bug,omitempty"`
@@ -415,33 +431,32 @@ func (t *Totals) Count(result *Result) {
 	}
 }
 
-// Device is what cases ran on, as far as a comparison of two runs needs to know.  A field is empty if it does not exist
-// or cannot be found.
+// Device describes a device, for a comparison of two runs.  A field is empty if it does not exist or cannot be found.
 type Device struct {
 	Name string `json:"name"`
 	// Host is the host of a lab that has it.
 	Host     string `json:"host,omitempty"`
 	Provider string `json:"provider"`
 	Driver   string `json:"driver,omitempty"` // by the device's name: mlx5, rxe, soft
-	// Module is the kernel module behind it, with its version where it has one of its own.
+	// Module is the kernel module, with its version if it has its own.
 	Module    string `json:"module,omitempty"`
 	Firmware  string `json:"firmware,omitempty"`
 	NodeGUID  string `json:"node_guid,omitempty"` // four groups of four digits, as the kernel prints it
 	LinkLayer string `json:"link_layer,omitempty"`
-	// Virtual is the link of soft and what it does to time: "packets: ..".
+	// Virtual is the link of soft, with its rate and delay: "packets: ..".
 	Virtual   string  `json:"virtual_link,omitempty"`
 	RateGbps  float64 `json:"rate_gbps,omitempty"` // of the first active port
 	MTU       int     `json:"mtu,omitempty"`       // of the path, in bytes of payload
 	Netdev    string  `json:"netdev,omitempty"`
 	NetdevMTU int     `json:"netdev_mtu,omitempty"`
 	PCI       string  `json:"pci,omitempty"`  // speed and width of the slot's link
-	NUMA      string  `json:"numa,omitempty"` // the node that it is near
+	NUMA      string  `json:"numa,omitempty"` // the nearest node
 }
 
-// Fact is a fact under a short name.
+// Fact is a named value.
 type Fact struct{ Name, Value string }
 
-// Facts lists what is known of the device, in the order of the fields.
+// Facts returns the known facts of the device, in the order of the fields.
 func (d *Device) Facts() []Fact {
 	var list []Fact
 	add := func(name, value string) {
@@ -475,4 +490,12 @@ func positive(n int) string {
 		return ""
 	}
 	return strconv.Itoa(n)
+}
+
+// CaseTitle is the id of a case, and its name where the id does not have it: that of the only case of a file.
+func CaseTitle(id, file, name string) string {
+	if id != file || name == "" || name == path.Base(file) {
+		return id
+	}
+	return id + " (" + name + ")"
 }

@@ -12,7 +12,7 @@ import (
 
 // TestReported: of what another process reports only the part of its kind is taken, within bounds.
 func TestReported(t *testing.T) {
-	packets := strings.Repeat(`{"name":"ACK"},`, MostPackets+5) + `{"name":"REQ"}`
+	packets := strings.Repeat(`{"name":"ACK"},`, MaxPackets+5) + `{"name":"REQ"}`
 	for name, test := range map[string]struct {
 		said string
 		want *Record // nil: it is refused
@@ -29,7 +29,15 @@ func TestReported(t *testing.T) {
 			&Record{Kind: StepEnd, Step: &Step{Role: "a"}},
 		},
 		"a line": {
-			`{"kind":"output","line":{"role":"a","text":"x"}}`, &Record{Kind: Output, Line: &Line{"a", "x"}},
+			`{"kind":"output","line":{"role":"a","text":"x"}}`, &Record{Kind: Output, Line: &Line{Role: "a", Text: "x"}},
+		},
+		"a line of a time": {
+			`{"kind":"output","line":{"role":"a","text":"x","at_ns":7}}`,
+			&Record{Kind: Output, Line: &Line{Role: "a", Text: "x", At: 7}},
+		},
+		"a line before the case": {
+			`{"kind":"output","line":{"role":"a","text":"x","at_ns":-7}}`,
+			&Record{Kind: Output, Line: &Line{Role: "a", Text: "x"}},
 		},
 		"a line of nobody": {`{"kind":"output","line":{"text":"x"}}`, nil},
 		"a device": {
@@ -66,12 +74,12 @@ func TestReported(t *testing.T) {
 		t.Error("a step that every process has is reported by each")
 	}
 	got, ok := ParseReported([]byte(`{"kind":"step","step":{"role":"a","packets":[` + packets + `]}}`))
-	if !ok || len(got.Step.Packets) != MostPackets {
+	if !ok || len(got.Step.Packets) != MaxPackets {
 		t.Errorf("%+v", got)
 	}
 }
 
-// FuzzReported has another process report whatever: it names no case, no host, and no end of anything.
+// FuzzReported takes any report of another process: it names no case, no host, and no end of anything.
 func FuzzReported(f *testing.F) {
 	f.Add([]byte(`{"kind":"step","step":{"role":"a"},"case":"x","host":"b","result":{}}`))
 	f.Add([]byte(`{"kind":"measuring","measure":{"role":"a","latency":[{"hdr":"x"}]}}`))
@@ -101,7 +109,7 @@ func TestRole(t *testing.T) {
 	}
 }
 
-// TestCheck: of what another process says of a measurement is refused what cannot be true of one.
+// TestCheck: impossible results of another process are an error.
 func TestCheck(t *testing.T) {
 	for name, test := range map[string]struct {
 		measure Measure
@@ -114,23 +122,23 @@ func TestCheck(t *testing.T) {
 		"bits":         {Measure{BitsPerSecond: 1e19}, "bits a second"},
 		"bits below 0": {Measure{BitsPerSecond: -1}, "bits a second"},
 		"messages":     {Measure{MessagesPerSecond: 1e-9}, "messages a second"},
-		"counts":       {Measure{Messages: mostCounted + 1}, "bytes together"},
-		"errors":       {Measure{Errors: mostCounted + 1}, "errors"},
+		"counts":       {Measure{Messages: maxCounted + 1}, "bytes together"},
+		"errors":       {Measure{Errors: maxCounted + 1}, "errors"},
 		"a size":       {Measure{How: How{Size: -1}}, "messages of -1 bytes"},
 		"a time":       {Measure{Took: -1}, "a time of -1 ns"},
-		"a text":       {Measure{Role: strings.Repeat("x", mostText+1)}, "a text of 4097 bytes"},
+		"a text":       {Measure{Role: strings.Repeat("x", maxText+1)}, "a text of 4097 bytes"},
 		"a tag": {
-			Measure{How: How{Tags: map[string]string{"a": strings.Repeat("x", mostText+1)}}}, "a text of 4097 bytes",
+			Measure{How: How{Tags: map[string]string{"a": strings.Repeat("x", maxText+1)}}}, "a text of 4097 bytes",
 		},
 		"a distribution": {
-			Measure{Latency: []Distribution{{Of: strings.Repeat("x", mostText+1)}}}, "a text of 4097 bytes",
+			Measure{Latency: []Distribution{{Of: strings.Repeat("x", maxText+1)}}}, "a text of 4097 bytes",
 		},
-		"distributions":    {Measure{Latency: make([]Distribution, mostDistributions+1)}, "65 distributions"},
+		"distributions":    {Measure{Latency: make([]Distribution, maxDistributions+1)}, "65 distributions"},
 		"a mean":           {Measure{Latency: []Distribution{{Mean: 1e300}}}, "no measurement has 0 times"},
 		"a median below 0": {Measure{Latency: []Distribution{{P50: -1}}}, "no measurement has 0 times"},
 		"a histogram":      {Measure{Latency: []Distribution{{HDR: "x"}}}, "cannot be read"},
 		"an interval":      {Measure{Intervals: []Interval{{Begin: 2, End: 1}}}, "from 2 to 1 ns"},
-		"bytes of one":     {Measure{Intervals: []Interval{{End: 1, Bytes: mostCounted + 1}}}, "from 0 to 1 ns"},
+		"bytes of one":     {Measure{Intervals: []Interval{{End: 1, Bytes: maxCounted + 1}}}, "from 0 to 1 ns"},
 	} {
 		if err := test.measure.Check(); (err == nil) != (test.want == "") ||
 			err != nil && !strings.Contains(err.Error(), test.want) {
@@ -198,15 +206,15 @@ func TestTallies(t *testing.T) {
 			t.Error(k)
 		}
 	}
-	for i := range mostTallies + 5 {
+	for i := range maxTallies + 5 {
 		all.Add(&Tallies{Faults: []Fault{{fmt.Sprint(i), 1}}})
 	}
-	if all.Add(&Tallies{Faults: []Fault{{"drop", 1}}}); len(all.Faults) != mostTallies || all.Faults[0].Count != 7 {
+	if all.Add(&Tallies{Faults: []Fault{{"drop", 1}}}); len(all.Faults) != maxTallies || all.Faults[0].Count != 7 {
 		t.Errorf("%d faults, %+v", len(all.Faults), all.Faults[0])
 	}
 }
 
-// TestIntervals: a part of a measurement is what it has done since, and the rest at the end has no rate.
+// TestIntervals: a part of a measurement is what it has done since, and a short interval has no rate of its own.
 func TestIntervals(t *testing.T) {
 	m := &Measure{
 		What: What{Type: "bandwidth"}, Messages: 30, Bytes: 3000, Errors: 3, Took: 3 * time.Second,
@@ -235,8 +243,29 @@ func TestIntervals(t *testing.T) {
 	rest := Interval{Begin: 2 * time.Second, End: 2*time.Second + time.Millisecond, Bytes: 5}
 	one, other := &Measure{Intervals: []Interval{second(0, 10), second(1, 20), rest}},
 		&Measure{Intervals: []Interval{second(0, 1)}}
-	if got := IntervalRates(one); !slices.Equal(got, []float64{80, 160}) {
+	if got := IntervalRates(one); !slices.Equal(got, []float64{80, 200 / (1001 * time.Millisecond).Seconds()}) {
 		t.Error(got)
+	}
+	for name, test := range map[string]struct {
+		ends []time.Duration // of the intervals, of which each has 10 bytes
+		want []float64
+	}{
+		"the first was long": {[]time.Duration{4, 5, 6, 7}, []float64{20, 80, 80, 80}},
+		"one is short": {
+			[]time.Duration{1000, 2990, 3000, 4000}, []float64{.08, 160. / 2000, .08},
+		},
+		"the first is short": {[]time.Duration{1, 1001, 2001}, []float64{160. / 1001, .08}},
+		"only one":           {[]time.Duration{2}, []float64{40}},
+		"none":               {nil, nil},
+	} {
+		m, begin := &Measure{}, time.Duration(0)
+		for _, end := range test.ends {
+			m.Intervals = append(m.Intervals, Interval{Begin: begin, End: end * time.Second, Bytes: 10})
+			begin = end * time.Second
+		}
+		if got := IntervalRates(m); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 	if got := IntervalRates(one, other); !slices.Equal(got, []float64{88}) {
 		t.Error(got)
@@ -352,7 +381,7 @@ func TestMesh(t *testing.T) {
 	}
 }
 
-// TestNamed: nodes are called by their hosts where these tell them apart.
+// TestNamed: nodes are named by their hosts where these distinguish them.
 func TestNamed(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*Mesh)

@@ -6,20 +6,22 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"rdmarun/host/bounded"
 )
 
 // Consumer is an output.
 type Consumer interface {
 	// Record takes one record; it must not keep it.  Calls never overlap.
 	Record(r *Record) error
-	// Wants tells whether records of a kind are worth making: those of steps cost time.  Any goroutine may ask, also
-	// while Record runs.
+	// Wants reports whether the consumer needs records of a kind: records of steps cost time.  Any goroutine may call
+	// it, also while Record runs.
 	Wants(kind Kind) bool
 }
 
-// Announced is a consumer that wants to know which cases run, even if their records are held until they end.
-type Announced interface {
-	// Announce takes the beginning of a case; the same record comes again with the others.
+// announced is a consumer that gets the start of each case at once, even if the records are held until the case ends.
+type announced interface {
+	// Announce takes the start of a case; the same record comes again with the others.
 	Announce(start *Record)
 }
 
@@ -27,8 +29,8 @@ type Announced interface {
 type Stream struct {
 	begin time.Time
 	sinks []*sink
-	mu    sync.Mutex // orders records
-	queue *queue     // nil: who writes a record waits for the consumers
+	mu    sync.Mutex           // held while a record gets its time and its place in the order
+	queue *bounded.Queue[item] // nil: a writer waits for the consumers
 }
 
 // sink is a consumer, until it fails.
@@ -49,24 +51,7 @@ func NewStream(consumers ...Consumer) *Stream {
 	return s
 }
 
-// NewQueuedStream is NewStream with a goroutine of its own for the consumers, until Close: who writes a record does not
-// wait for a pipe that nobody reads, or a slow disk, as long as the records that wait have no more than maxQueued
-// bytes.
-func NewQueuedStream(consumers ...Consumer) *Stream {
-	s := NewStream(consumers...)
-	s.queue = newQueue(s.deliver)
-	return s
-}
-
-// Close waits until the consumers have all records of a queued stream, and ends its goroutine.  Nothing is written
-// after it.
-func (s *Stream) Close() {
-	if s.queue != nil {
-		s.queue.close()
-	}
-}
-
-// Wants tells whether some consumer wants records of that kind.
+// Wants reports whether some consumer needs records of that kind.
 func (s *Stream) Wants(kind Kind) bool {
 	return slices.ContainsFunc(s.sinks, func(c *sink) bool { return c.failure.Load() == nil && c.Wants(kind) })
 }
@@ -86,41 +71,32 @@ type item struct {
 	announce bool
 }
 
-// pass delivers a record, or has it delivered; s.mu is held.
-func (s *Stream) pass(each item) {
-	if s.queue != nil {
-		s.queue.put(each)
-	} else {
-		s.deliver(each)
-	}
-}
-
-// deliver passes a record to the consumers.  One goroutine at a time does.
+// deliver passes a record to the consumers.  Only one goroutine at a time calls it.
 func (s *Stream) deliver(each item) {
 	for _, sink := range s.sinks {
 		if sink.failure.Load() != nil {
 			continue
 		}
 		if each.announce {
-			if announced, ok := sink.Consumer.(Announced); ok {
+			if announced, ok := sink.Consumer.(announced); ok {
 				announced.Announce(each.record)
 			}
 		} else if sink.Wants(each.record.Kind) {
 			if err := sink.Record(each.record); err != nil {
-				sink.failure.Store(&err) // an output with a hole is worse than one with an end
+				sink.failure.Store(&err) // a truncated output is better than one with a gap
 			}
 		}
 	}
 }
 
-// Announce announces a case that runs, while its records are held until it ends.
+// Announce announces a case before its end.  Its records are held until then.
 func (s *Stream) Announce(start *Record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pass(item{record: start, announce: true})
 }
 
-// Err is what consumers could not do, for example write to a full disk.
+// Err is the errors of consumers, for example of a full disk.
 func (s *Stream) Err() error {
 	var failures []error
 	for _, sink := range s.sinks {
@@ -131,8 +107,8 @@ func (s *Stream) Err() error {
 	return errors.Join(failures...)
 }
 
-// Branch is a stream with another consumer and the same beginning, for one attempt of one case.
-// Only what is passed to Forward reaches s.
+// Branch is a stream with another consumer and the same start time, for one attempt of one case.  Only the records that
+// Forward gets reach s.
 func (s *Stream) Branch(consumer Consumer) *Stream {
 	return &Stream{begin: s.begin, sinks: []*sink{{Consumer: consumer}}}
 }

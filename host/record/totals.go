@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Tallies count what has happened in a case beside its steps.
+// Tallies counts events of a case outside of its steps.
 type Tallies struct {
 	Counters []Counter   `json:"counters,omitempty"`
 	Faults   []Fault     `json:"faults,omitempty"`
@@ -16,31 +16,31 @@ type Tallies struct {
 type Counter struct {
 	Host   string `json:"host,omitempty"`
 	Device string `json:"device"`
-	Name   string `json:"name"` // as the kernel has it
+	Name   string `json:"name"` // the kernel's name
 	Grew   uint64 `json:"grew"`
-	// Meaning is what it counts; empty where nobody knows.
+	// Meaning is what it counts; empty if unknown.
 	Meaning string `json:"meaning,omitempty"`
 }
 
-// Fault is how often a fault was applied, to messages or to ids, of all faults with that name together.
+// Fault counts the applications of faults with one name, to messages or to ids.
 type Fault struct {
 	Name  string `json:"name"`
 	Count uint64 `json:"count"`
 }
 
-// KnownStep is a step that has failed as its xfail says, so that the case goes on.
+// KnownStep is a step that failed as its xfail expects, so that the case continued.
 type KnownStep struct {
-	File   string `json:"file,omitempty"` // where the step stands, if not in the case's file
+	File   string `json:"file,omitempty"` // where the step is, if not in the case's file
 	Line   int    `json:"line"`
 	Column int    `json:"column"`
 	Role   string `json:"role,omitempty"`
 	Action string `json:"action"`
 	What   string `json:"what"`
 	Reason string `json:"reason"`
-	Count  uint64 `json:"count"` // in rounds of a loop
+	Count  uint64 `json:"count"` // in the rounds of a loop
 }
 
-// String is the step with what became of it, in one line.
+// String is the step with its failure, in one line.
 func (k *KnownStep) String() string {
 	text := fmt.Sprintf("%d:%d: ", k.Line, k.Column)
 	if k.File != "" {
@@ -56,7 +56,7 @@ func (k *KnownStep) String() string {
 	return text + " (" + k.Reason + ")"
 }
 
-// Where is the device of a counter.
+// Where is the device of a counter, with its host.
 func (c *Counter) Where() string {
 	if c.Host == "" {
 		return c.Device
@@ -64,10 +64,10 @@ func (c *Counter) Where() string {
 	return c.Host + " " + c.Device
 }
 
-// mostTallies bounds how many of a kind a case keeps: another process may tell any number.
-const mostTallies = 1000
+// maxTallies bounds the entries of a kind in a case: another process may send any number.
+const maxTallies = 1000
 
-// Add adds what another part of the case has counted.
+// Add adds the tallies of another part of the case.
 func (t *Tallies) Add(more *Tallies) {
 	for _, each := range more.Counters {
 		t.Counters = tallied(t.Counters, each, func(c *Counter) (*uint64, any) {
@@ -80,13 +80,13 @@ func (t *Tallies) Add(more *Tallies) {
 	for _, each := range more.Known {
 		t.Known = tallied(t.Known, each, func(k *KnownStep) (*uint64, any) {
 			same := *k
-			same.Count, same.What = 0, "" // which may have numbers of its round
+			same.Count, same.What = 0, "" // What may have numbers of its round
 			return &k.Count, same
 		})
 	}
 }
 
-// tallied adds one to a list that has each key once.
+// tallied adds one to a list with unique keys; an entry with the same key is counted together.
 func tallied[T any](list []T, one T, of func(*T) (count *uint64, key any)) []T {
 	count, key := of(&one)
 	i := slices.IndexFunc(list, func(each T) bool { _, has := of(&each); return has == key })
@@ -94,7 +94,7 @@ func tallied[T any](list []T, one T, of func(*T) (count *uint64, key any)) []T {
 	case i >= 0:
 		sum, _ := of(&list[i])
 		*sum += *count
-	case len(list) < mostTallies:
+	case len(list) < maxTallies:
 		list = append(list, one)
 	}
 	return list

@@ -25,7 +25,7 @@ var compilerCalls = []string{
 }
 
 // FilterCompiler leaves a process that only compiles those calls, files that it reads, and memory that is not both
-// writable and executable; other calls fail with EPERM.  A kernel that has no filters leaves it as it is.
+// writable and executable. Other calls fail with EPERM. On a kernel without filters it has no effect.
 func FilterCompiler() error {
 	return filter{only: true, names: compilerCalls, conditions: compilerConditions()}.load(false, true)
 }

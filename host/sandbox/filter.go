@@ -121,8 +121,8 @@ func isWord(argument uint32, value uint32) seccomp.ArgumentConditions {
 	return conditions
 }
 
-// denied are what no process of rdmarun does, in strict also what changes files that are not open to write, and what
-// starts programs unless it starts any.
+// denied are calls that no process of rdmarun makes. In strict they are also those that change files that are not open
+// to write, and those that start programs, unless the process starts any.
 func denied(strict, starts bool) filter {
 	names := slices.Clone(deniedCalls)
 	if !sanitized {
@@ -185,8 +185,8 @@ func denied(strict, starts bool) filter {
 	return f
 }
 
-// filter is a list of system calls, some of them with conditions on their arguments, which are refused with EPERM, or
-// are the only ones that are not.  A name that the processor's table does not have is left out.
+// filter is a list of system calls, some of them with conditions on their arguments. They fail with EPERM, or are the
+// only ones that do not. A name that the processor's table does not have is left out.
 type filter struct {
 	only       bool
 	names      []string

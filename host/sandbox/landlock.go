@@ -27,11 +27,11 @@ type Files struct {
 // that a symbolic link on Path leads to is left out.
 type Own struct{ Above, Path string }
 
-// System are the files that every process of rdmarun needs: libraries, some of them opened later
-// (providers of libibverbs, name services), names of hosts, devices, and the kernel's facts.
+// System are the files that every process of rdmarun needs. They are libraries, some of them opened later (providers
+// of libibverbs, name services), names of hosts, devices, and the kernel's facts.
 //
-// A process in a domain of landlock cannot read what /proc has of processes outside, such as their environment, unless
-// it has CAP_PERFMON (Linux 6.14 and later), which restrict drops.
+// A process in a domain of landlock cannot read what /proc has of processes outside, such as their environment. With
+// CAP_PERFMON it could (Linux 6.14 and later), and restrict drops that.
 func System() Files {
 	return Files{
 		Read: []string{
@@ -55,9 +55,8 @@ func (f Files) With(more Files) Files {
 	}
 }
 
-// landlockNeeded is the version of Linux 5.19, landlockTruncates the one that restricts truncation, too (Linux 6.2;
-// before, the filter of system calls alone does), and landlockSignals the one that restricts signals to other processes
-// (Linux 6.12).
+// landlockNeeded is the version of Linux 5.19. landlockTruncates restricts truncation, too (Linux 6.2; before, the
+// filter of system calls alone does). landlockSignals restricts signals to other processes (Linux 6.12).
 const landlockNeeded, landlockTruncates, landlockSignals = 2, 3, 6
 
 // keptCapabilities are those that RDMA needs, and that root needs to read what users have: locked memory, raw queue
@@ -74,8 +73,8 @@ const (
 		unix.LANDLOCK_ACCESS_FS_REFER |
 		unix.LANDLOCK_ACCESS_FS_REMOVE_FILE | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR |
 		unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_DIR
-	// accessLink is more than accessWrite: the next run follows a symbolic link in place of a file that it writes, or
-	// of a folder that it restricts itself to.
+	// accessLink is more than accessWrite. The next run follows a symbolic link in place of a file that it writes,
+	// or of a folder that it restricts itself to.
 	accessLink = accessWrite | unix.LANDLOCK_ACCESS_FS_MAKE_SYM
 	// accessAll is what is refused where no rule allows it: all of version 3.
 	accessAll = accessExecute | accessLink | unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK |

@@ -84,11 +84,11 @@ func (s Support) Strict() error {
 // stageVariable is in the environment of a process that Enter started, until Enter has returned there.
 const stageVariable = "RDMARUN_SANDBOXED"
 
-// Enter gives the process no files but these, and of its environment the variables that keep names.  For that it
-// executes the program again, with the same arguments, and returns in the new program only, so it is called before
-// anything is opened.
+// Enter gives the process no files but these, and of its environment the variables that keep names. For that it
+// executes the program again, with the same arguments, and returns in the new program only. So call it before anything
+// is opened.
 //
-// A new program is the only one whose memory does not have the environment, and whose threads, also those of C, are all
+// Only a new program has no copy of the environment in its memory. Only its threads, also those of C, are all
 // descendants of a thread that landlock restricts: landlock restricts one thread and those that it starts.
 func Enter(files Files, keep func(name string) bool) error {
 	if err := Probe().Strict(); err != nil {

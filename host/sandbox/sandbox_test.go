@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A kernel that lacks something is told by what it lacks.
+// A kernel that lacks something is recognized by what it lacks.
 func TestStrictSaysWhatIsMissing(t *testing.T) {
 	for name, test := range map[string]struct {
 		support Support

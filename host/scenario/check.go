@@ -1,8 +1,8 @@
 // Package scenario reads, checks and runs scenario files.
 //
-// A file passes through stages, each a package below this one: bytes become nodes (syntax), nodes a
-// file (ast), a file a program (compile) with its verbs (verb) and expressions (expression); a program
-// runs (exec) on a testbed (testbed) and leaves records (host/record), which outputs read (host/output).
+// A file passes through stages, each a package below this one. Bytes become nodes (syntax), nodes a file (ast), and a
+// file a scenario (compile) with its verbs (verb) and expressions (expression). A scenario runs (exec) on a testbed
+// (testbed) and leaves records (host/record), which outputs read (host/output).
 package scenario
 
 import (
@@ -29,8 +29,8 @@ import (
 
 // Scenario is a file that was checked.
 type Scenario struct {
-	Path    string
-	Program *compile.Program
+	Path     string
+	Compiled *compile.Scenario
 	// Library means that the file has only fragments.
 	Library bool
 	// Named means that the user gave the file itself, not a directory around it.
@@ -87,8 +87,8 @@ func Check(paths []string, given Params) *Checked {
 	return check(context.Background(), inPlace, paths, given)
 }
 
-// CheckIn is Check for paths whose files are elsewhere, until ctx ends: then its error is the cause, and the checks
-// of files that are under way end by themselves.
+// CheckIn is Check for paths with files elsewhere, until ctx ends. Then its error is the cause, and checks of files
+// that are under way end by themselves.
 func CheckIn(ctx context.Context, locate Locate, paths []string, given Params) (*Checked, error) {
 	done := make(chan *Checked, 1)
 	go func() { done <- check(ctx, locate, paths, given) }()
@@ -128,7 +128,7 @@ func check(ctx context.Context, locate Locate, paths []string, given Params) *Ch
 	for _, each := range checked.Errors.Sorted() {
 		wrong[each.Span.File()] = wrong[each.Span.File()] || !each.Code.IsWarning()
 	}
-	programs := eachFile(ctx, files, checked.Errors, func(file *ast.File, errors *diag.List) *compile.Program {
+	scenarios := eachFile(ctx, files, checked.Errors, func(file *ast.File, errors *diag.List) *compile.Scenario {
 		return compile.Compile(
 			file,
 			compile.Options{
@@ -139,11 +139,11 @@ func check(ctx context.Context, locate Locate, paths []string, given Params) *Ch
 		)
 	})
 	for i, file := range files {
-		if programs[i] == nil {
+		if scenarios[i] == nil {
 			continue // it was left within, as it has too many errors
 		}
 		checked.Scenarios = append(checked.Scenarios, Scenario{
-			Path: inputs[i].path, Program: programs[i], Library: file.IsLibrary(), Named: inputs[i].named,
+			Path: inputs[i].path, Compiled: scenarios[i], Library: file.IsLibrary(), Named: inputs[i].named,
 			locate: locate,
 		})
 	}
@@ -292,14 +292,19 @@ func similarFile(path string) string {
 // Located is the file of the scenario.
 func (s Scenario) Located() string { return s.locate(s.Path) }
 
-// Needs lists the other files that a scenario needs: what it imports, and the modules of its guests.
+// Needs lists the other files that a scenario needs: what it imports, the modules of its guests, and what guests
+// and programs read.
 func (s Scenario) Needs() []string {
-	files := slices.Clone(s.Program.Imports)
-	for _, role := range s.Program.Roles {
-		if role.Guest == nil {
-			continue
+	files := slices.Clone(s.Compiled.Imports)
+	for _, role := range s.Compiled.Roles {
+		var needed []string
+		switch {
+		case role.Guest != nil:
+			needed = role.Guest.Files()
+		case role.Program != nil:
+			needed = role.Program.Inputs
 		}
-		for _, file := range role.Guest.Files() {
+		for _, file := range needed {
 			if !slices.Contains(files, file) {
 				files = append(files, file)
 			}

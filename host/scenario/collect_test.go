@@ -123,8 +123,8 @@ func TestParameters(t *testing.T) {
 	}
 }
 
-// TestEveryCode holds that each code of a diagnostic has a file in the corpus that shows it, or a test by
-// name here, and a title.
+// TestEveryCode checks that each code of a diagnostic has a title. A file in the corpus must show it, or a test by
+// name here.
 func TestEveryCode(t *testing.T) {
 	// TestUnreadable, TestTooLarge
 	elsewhere := map[string]bool{diag.Unreadable.Number(): true, diag.TooLarge.Number(): true}
@@ -154,8 +154,8 @@ func TestEveryCode(t *testing.T) {
 	}
 }
 
-// TestNeeds lists what a scenario cannot do without: the files of fragments, imported by another one or by their whole
-// path, and modules of guests; each once, and nothing that is part of the program.
+// TestNeeds lists what a scenario needs. That is the files of fragments, imported by another one or by their whole
+// path, and modules of guests. Each is listed once, and nothing that is part of the program.
 func TestNeeds(t *testing.T) {
 	dir := t.TempDir()
 	elsewhere := write(t, t.TempDir()+"/far.yaml", "rdmarun: v1\nfragments:\n  far: {do: [{log: far}]}\n")
@@ -178,6 +178,29 @@ steps: [{use: outer.outer}, {use: again.inner}, {use: far.far}]
 	got := load(t, nil, path)[0].Needs()
 	slices.Sort(got)
 	if !slices.Equal(got, want) {
+		t.Errorf("needs %q, want %q", got, want)
+	}
+}
+
+// TestNeedsLocated finds the files of a guest's module where the names of files are others than those of the scenario.
+func TestNeedsLocated(t *testing.T) {
+	dir := t.TempDir()
+	module, err := os.ReadFile("../guest/testdata/calls.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := "rdmarun: v1\nroles: {one: {guest: {module: calls.wasm}}}\nsteps: [{log: a}]\n"
+	names := map[string]string{
+		"/pack/case.yaml": write(t, dir+"/1", text), "/pack/calls.wasm": write(t, dir+"/2", string(module)),
+		"/pack/calls.wasm.map": write(t, dir+"/3", "{}"),
+	}
+	locate := func(path string) string { return names[path] }
+	checked, err := scenario.CheckIn(t.Context(), locate, []string{"/pack/case.yaml"}, scenario.Params{})
+	if err != nil || checked.Errors.Len() > 0 {
+		t.Fatal(err, checked.Errors.Sorted())
+	}
+	want := []string{names["/pack/calls.wasm"], names["/pack/calls.wasm.map"]}
+	if got := checked.Scenarios[0].Needs(); !slices.Equal(got, want) {
 		t.Errorf("needs %q, want %q", got, want)
 	}
 }

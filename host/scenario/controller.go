@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -46,7 +47,7 @@ func (p *Participant) announce(each Selected, runs, number int) (with []string, 
 		with = append(with, name)
 	}
 	p.meeting.Case(runs, with...) // before it gets messages
-	if err := p.meeting.Tell(caseStartKey(runs), caseStart{each.Case.ID, number, with}); err != nil {
+	if err := p.meeting.Broadcast(caseStartKey(runs), caseStart{each.Case.ID, number, with}); err != nil {
 		return nil, record.Errored, err.Error()
 	}
 	return with, "", ""
@@ -72,7 +73,7 @@ func (l *Controller) take(from string, data []byte) {
 	}
 	reported.Host, reported.File, reported.Case = from, l.of.Scenario.Path, l.of.Case.ID
 	brief(reported)
-	if !l.room.take(from, reported, len(data), l.Players) {
+	if !l.quota.take(from, reported, len(data), l.Players) {
 		return
 	}
 	if reported.Device != nil {
@@ -90,7 +91,7 @@ func (l *Controller) take(from string, data []byte) {
 
 // brief cuts what people read of a record; the fields of a step are data, and some have the bytes of a buffer.
 func brief(reported *record.Record) {
-	cut := func(text string) string { return printable.Cut(text, mostText) }
+	cut := func(text string) string { return printable.Cut(text, maxText) }
 	if step := reported.Step; step != nil {
 		fields := step.Fields
 		step.Fields = nil
@@ -103,20 +104,20 @@ func brief(reported *record.Record) {
 }
 
 const (
-	// mostReported is how many bytes of records are kept of all processes in a run, mostOfOne of one: they are written
+	// maxReported is how many bytes of records are kept of all processes in a run, maxOfOne of one: they are written
 	// to disks.
-	mostReported, mostOfOne = 8 << 30, 1 << 30
-	// mostText bounds a text of a record: it is as long as a line that a guest prints.
-	mostText = 4 << 10
-	// Measurements are kept apart from records: their limits are mostReported and mostOfOne divided by
+	maxReported, maxOfOne = 8 << 30, 1 << 30
+	// maxText bounds a text of a record: it is as long as a line that a guest prints.
+	maxText = 4 << 10
+	// Measurements are kept apart from records: their limits are maxReported and maxOfOne divided by
 	// this.
 	measuredPart = 4
-	// mostDevices is how many devices a process reports, which stay in memory.
-	mostDevices = 256
+	// maxDevices is how many devices a process reports, which stay in memory.
+	maxDevices = 256
 )
 
-// room is the quota for the records of processes.  Its lock is the last in the lock order.
-type room struct {
+// quota bounds what processes report and measure.  Its lock is the last in the lock order.
+type quota struct {
 	mu sync.Mutex
 	of map[string]*reportedBy
 }
@@ -131,21 +132,21 @@ type reportedBy struct {
 	left int
 }
 
-// each is the room of a process: all that play roles have the same.
-func (*room) each(players map[string]string) int64 {
+// each is the quota of a process: all that play roles have the same.
+func (*quota) each(players map[string]string) int64 {
 	processes := make(map[string]bool)
 	for _, process := range players {
 		processes[process] = true
 	}
-	return min(mostOfOne, mostReported/int64(max(1, len(processes))))
+	return min(maxOfOne, maxReported/int64(max(1, len(processes))))
 }
 
 // take takes room for a record of so many bytes; without room it counts the record.
-func (r *room) take(from string, what *record.Record, size int, players map[string]string) bool {
+func (r *quota) take(from string, what *record.Record, size int, players map[string]string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	by := r.by(from)
-	if by.bytes+int64(size) > r.each(players) || what.Kind == record.DeviceUsed && by.devices == mostDevices {
+	if by.bytes+int64(size) > r.each(players) || what.Kind == record.DeviceUsed && by.devices == maxDevices {
 		by.left++
 		return false
 	}
@@ -156,7 +157,7 @@ func (r *room) take(from string, what *record.Record, size int, players map[stri
 }
 
 // measured takes room for what a process has measured in any case of the run.
-func (r *room) measured(from string, size int, players map[string]string) bool {
+func (r *quota) measured(from string, size int, players map[string]string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	by := r.by(from)
@@ -168,7 +169,7 @@ func (r *room) measured(from string, size int, players map[string]string) bool {
 }
 
 // by is what a process has reported.  The lock is held.
-func (r *room) by(from string) *reportedBy {
+func (r *quota) by(from string) *reportedBy {
 	if r.of == nil {
 		r.of = make(map[string]*reportedBy)
 	}
@@ -180,23 +181,33 @@ func (r *room) by(from string) *reportedBy {
 
 // leftOut are sentences on the processes of which there was no room for records since the last call.
 func (l *Controller) leftOut() (sentences map[string]string) {
-	r := &l.room
+	r := &l.quota
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	sentences = make(map[string]string)
 	for from, by := range r.of {
 		if by.left > 0 {
 			sentences[from] = fmt.Sprintf("host %s: of the records of its roles there is no room for %d: a host has "+
-				"%d MiB and %d devices in a run",
-				from, by.left, r.each(l.Players)>>20, mostDevices)
+				"%dMiB and %d devices in a run",
+				from, by.left, r.each(l.Players)>>20, maxDevices)
 		}
 		by.left = 0
 	}
 	return sentences
 }
 
-// Report passes a record to the process that leads; of one that is too long for it, that there was one.
+// Report passes a record to the process that leads.
 func (p *Participant) Report(ctx context.Context, each *record.Record) error {
+	data, err := p.message(each)
+	if err != nil {
+		return err
+	}
+	return p.meeting.Report(ctx, data)
+}
+
+// message is a record as it is sent.  One that is too long for a message has no fields of its step.  If it still is, a
+// line of its role takes its place.  A record without a role gets the first role here, since a line needs one.
+func (p *Participant) message(each *record.Record) ([]byte, error) {
 	data, err := json.Marshal(each)
 	if err == nil && len(data) > bus.Largest && each.Step != nil {
 		short := *each.Step
@@ -207,15 +218,12 @@ func (p *Participant) Report(ctx context.Context, each *record.Record) error {
 	}
 	if err == nil && len(data) > bus.Largest {
 		instead := record.Line{
-			Role: each.Role(),
+			Role: cmp.Or(append([]string{each.Role()}, p.Roles...)...),
 			Text: fmt.Sprintf("(a record of %d bytes is left out here: it is too long for a message)", len(data)),
 		}
 		data, err = json.Marshal(&record.Record{Kind: record.Output, Time: each.Time, Line: &instead})
 	}
-	if err != nil {
-		return err
-	}
-	return p.meeting.Report(ctx, data)
+	return data, err
 }
 
 // follow runs the cases that the process which leads hands out.
@@ -253,7 +261,7 @@ func (j *jobs) follow(ctx context.Context) {
 // meets fills in how the others of a case are reached.
 func (p *Participant) meets(config *exec.Config, each Selected, runs int, with []string) {
 	config.Mailbox, config.Player, config.Addresses = p.meeting.Case(runs, with...), p.meeting.Player, p.Addresses
-	config.Key, config.Observes, config.Leader = p.keys[each.Case.ID], p.Controller != nil, p.ControllerName
+	config.Key, config.IsController, config.Controller = p.keys[each.Case.ID], p.Controller != nil, p.ControllerName
 	if p.Controller != nil {
 		config.Clocks, config.Modules = p.Controller.Clocks, make(map[string]string)
 		for _, role := range each.all {
@@ -261,11 +269,11 @@ func (p *Participant) meets(config *exec.Config, each Selected, runs int, with [
 				config.Modules[role.Name] = role.Guest.Module
 			}
 		}
-		config.Room = func(process string, bytes int) bool {
-			return p.Controller.room.measured(process, bytes, p.Controller.Players)
+		config.Reserve = func(process string, bytes int) bool {
+			return p.Controller.quota.measured(process, bytes, p.Controller.Players)
 		}
 		config.Reported = p.meeting.Reported
-		config.Stop = func() { _ = config.Mailbox.Tell(stopKey, true) } // who is gone needs none
+		config.Stop = func() { _ = config.Mailbox.Broadcast(stopKey, true) } // who is gone needs none
 	}
 	if config.Others = p.meeting.Others(); with != nil {
 		config.Others = append(slices.Clone(with), p.ControllerName)

@@ -1,9 +1,11 @@
 package scenario
 
 import (
+	"strings"
 	"testing"
 	"time"
 
+	"rdmarun/host/bus"
 	"rdmarun/host/record"
 	"rdmarun/host/scenario/compile"
 )
@@ -83,5 +85,51 @@ func TestReportsOfNoCase(t *testing.T) {
 	l.take("a", []byte("{"))
 	if len(found.records) != 1 {
 		t.Errorf("%+v", found.records)
+	}
+}
+
+// TestLongReports: the process that leads takes each record that another one reports.  A record that is too long for a
+// message loses the fields of its step, or a line takes its place.
+func TestLongReports(t *testing.T) {
+	long := strings.Repeat("x", bus.Largest)
+	fields := []record.Field{{Name: "bytes", Value: long}}
+	for name, test := range map[string]struct {
+		each record.Record
+		want record.Record
+	}{
+		"short": {
+			record.Record{Kind: record.StepEnd, Step: &record.Step{Role: "b", Action: "send"}},
+			record.Record{Kind: record.StepEnd, Step: &record.Step{Role: "b", Action: "send"}},
+		},
+		"fields": {
+			record.Record{Kind: record.StepEnd, Step: &record.Step{Role: "b", Action: "send", Fields: fields}},
+			record.Record{Kind: record.StepEnd, Step: &record.Step{Role: "b", Action: "send"}},
+		},
+		"line": {
+			record.Record{Kind: record.Output, Line: &record.Line{Role: "b", Text: long}},
+			record.Record{Kind: record.Output, Line: &record.Line{Role: "b"}},
+		},
+		"step of no role": {
+			record.Record{Kind: record.StepEnd, Step: &record.Step{Action: "drop", Outcome: long}},
+			record.Record{Kind: record.Output, Line: &record.Line{Role: "a"}},
+		},
+	} {
+		had := test.each.Step != nil && test.each.Step.Fields != nil
+		data, err := (&Participant{Roles: []string{"a", "b"}}).message(&test.each)
+		got, ok := record.ParseReported(data)
+		if err != nil || !ok || len(data) > bus.Largest || got.Kind != test.want.Kind ||
+			got.Role() != test.want.Role() {
+			t.Errorf("%s: %v, %.200s", name, err, data)
+			continue
+		}
+		if had != (test.each.Step != nil && test.each.Step.Fields != nil) {
+			t.Errorf("%s: the record lost the fields, which other outputs of this process write", name)
+		}
+		if step := got.Step; step != nil && (step.Action != test.want.Step.Action || len(step.Fields) > 0) {
+			t.Errorf("%s: %.200s", name, data)
+		}
+		if line := got.Line; line != nil && !strings.Contains(line.Text, "too long for a message") {
+			t.Errorf("%s: %.200s", name, data)
+		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// TestBadFiles holds what validate says of every file in the archives of testdata/bad against what stands there.
+// TestBadFiles compares the output of validate for every file in the archives of testdata/bad with the text there.
 func TestBadFiles(t *testing.T) {
 	checkCorpus(t, "testdata/bad", 400, func(t *testing.T, checked *scenario.Checked) {
 		if checked.Errors.Len() == 0 {

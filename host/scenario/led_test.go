@@ -43,7 +43,7 @@ func (r *reporting) Record(each *record.Record) error {
 	return r.participant.Report(r.ctx, each)
 }
 
-// TestStuckOutput: processes run all cases, to their ends, while the one that leads cannot write a single record; it
+// TestStuckOutput: processes run all cases, to their ends, while the one that leads cannot write a single record. It
 // has all of them later, each within its case.
 func TestStuckOutput(t *testing.T) {
 	const rounds = 200 // with two steps a round, more than may be under way at once

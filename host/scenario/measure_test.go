@@ -259,10 +259,10 @@ func (endsMeasurement) Wants(kind record.Kind) bool { return kind == record.Case
 func (end endsMeasurement) Record(r *record.Record) error {
 	if r.Kind == record.CaseStart {
 		go func() {
-			for r.Start.Advance() == "" {
+			for r.Start.Progress() == "" {
 				time.Sleep(time.Millisecond)
 			}
-			time.Sleep(50 * time.Millisecond) // for the measurements beside it
+			time.Sleep(50 * time.Millisecond) // for the parallel measurements
 			end()
 		}()
 	}
@@ -280,7 +280,7 @@ func TestMeasureInterrupted(t *testing.T) {
 		t.Errorf("%+v, %+v", totals, seen.results)
 	}
 	if f := seen.results[0].Failures; len(f) != 1 || f[0].Kind != "stopped" || f[0].Line == 0 {
-		t.Errorf("nobody learns what was cut off: %+v", f)
+		t.Errorf("what was cut off is not reported: %+v", f)
 	}
 	if live := provider.Live(); live.Total() != 0 {
 		t.Errorf("still alive: %v", live)
@@ -320,27 +320,31 @@ func TestMeasureLate(t *testing.T) {
 	}
 }
 
-// TestMeasureScant: a size with fewer messages than min_messages fails the step, after the other sizes were measured.
-func TestMeasureScant(t *testing.T) {
+// TestMeasureTooFew: a size with fewer messages than min_messages fails the step, after the other sizes were measured.
+func TestMeasureTooFew(t *testing.T) {
 	t.Parallel()
-	seen, totals := runMeasured(t, t.Context(), scenario.RunConfig{}, "testdata/run/measure_scant.yaml")
+	seen, totals := runMeasured(t, t.Context(), scenario.RunConfig{}, "testdata/run/measure_too_few.yaml")
 	if totals.Passed != 2 || totals.Failed != 2 || len(seen.found) != 5 {
 		t.Fatalf("%+v, %d measurements", totals, len(seen.found))
 	}
 	for i, what := range map[int]string{
-		0: "client completed 10 messages of 64 B", 3: "node[0] completed 10 messages of 64 B",
+		0: "client completed 10 messages of 64B", 3: "node[0] completed 10 messages of 64B",
 	} {
 		failure := seen.results[i].Failures[0]
 		if !strings.Contains(failure.What, what) || failure.Expected != "at least 11" || failure.Got != "10" {
 			t.Errorf("%+v", failure)
 		}
 	}
+	want := "threshold failed: bandwidth count > 0: too few samples of bandwidth SEND, 64B, node[0] and node[1]: 10"
+	if all := seen.results[3].Failures; len(all) != 2 || all[1].What != want {
+		t.Errorf("%+v", all)
+	}
 }
 
 // partsSeen asks how far the case is whenever a size was measured.
 type partsSeen struct {
-	advance func() string
-	texts   []string
+	progress func() string
+	texts    []string
 }
 
 func (p *partsSeen) Wants(kind record.Kind) bool {
@@ -349,15 +353,15 @@ func (p *partsSeen) Wants(kind record.Kind) bool {
 
 func (p *partsSeen) Record(r *record.Record) error {
 	if r.Kind == record.CaseStart {
-		p.advance = r.Start.Advance
+		p.progress = r.Start.Progress
 		return nil
 	}
-	p.texts = append(p.texts, p.advance())
+	p.texts = append(p.texts, p.progress())
 	return nil
 }
 
-// TestMeasureTellsItsParts: who watches learns which of the sizes is being measured.
-func TestMeasureTellsItsParts(t *testing.T) {
+// TestMeasureShowsItsParts: the progress has the size that is being measured.
+func TestMeasureShowsItsParts(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "parts.yaml")
 	const lab = `rdmarun: v1
 roles: {client: {}, server: {}}
@@ -372,12 +376,12 @@ steps:
 	if totals := onOwn(t, path, seen); totals.Passed != 1 {
 		t.Errorf("%+v", totals)
 	}
-	const want = "round 1/2, SEND 64 B (1/2); round 1/2, SEND 4KiB (2/2); round 2/2, SEND 64 B (1/2); round 2/2, " +
+	const want = "round 1/2, SEND 64B (1/2); round 1/2, SEND 4KiB (2/2); round 2/2, SEND 64B (1/2); round 2/2, " +
 		"SEND 4KiB (2/2)"
 	if got := strings.Join(seen.texts, "; "); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	if left := seen.advance(); left != "" {
+	if left := seen.progress(); left != "" {
 		t.Errorf("after the end: %s", left)
 	}
 }
@@ -407,7 +411,7 @@ func TestThresholdsOfCases(t *testing.T) {
 		},
 		"without a sample":               {"FAILS bandwidth{test=fragment} count == 100", large, hour},
 		"behind what is false[on=false]": {hour},
-		"with a tag that the run tells[part=kept]": {
+		"with a tag that is known in the run[part=kept]": {
 			"FAILS bandwidth{test=fragment} count == 100", "FAILS bandwidth{test=own} count == 100", large, hour,
 		},
 	}
@@ -420,7 +424,7 @@ func TestThresholdsOfCases(t *testing.T) {
 func TestWorstSample(t *testing.T) {
 	seen := &thresholdCollector{}
 	onOwn(t, "testdata/run/worst.yaml", seen)
-	want := []string{"4s (longest)", "1s (shortest)", "4s (longest)", "4s", "1s"}
+	want := []string{"4.00 s (longest)", "1.00 s (shortest)", "4.00 s (longest)", "4.00 s", "1.00 s"}
 	for i, threshold := range seen.checked {
 		if i >= len(want) || threshold.Value != want[i] || threshold.OK != (i > 2) {
 			t.Errorf("%d: %+v, want %q", i, threshold, want[i])

@@ -13,8 +13,8 @@ import (
 
 // FailureCapture keeps what soft sends around the failures of cases.  Cases may run at once.
 type FailureCapture interface {
-	// Begin begins the recording of one run of a case, which are numbered from 0.  processes are those that play its
-	// roles, where this one plays none.
+	// Begin begins the recording of one run of a case. Runs are numbered from 0. processes are those that play its
+	// roles, if this one plays none.
 	Begin(id string, number int, processes []string) (Recording, error)
 }
 
@@ -83,7 +83,7 @@ const caseFailedTimeout = time.Minute
 
 func caseFailedKey(run int) string { return fmt.Sprintf("verdict/%d", run) }
 
-// caseFailed reports whether a case failed, which only the process that leads a run can decide: a threshold may have
+// caseFailed reports whether a case failed. Only the process that leads a run can decide that: a threshold may have
 // failed there, or a step in one process alone.
 func (p *Participant) caseFailed(r *relay, failed bool) (bool, error) {
 	switch {

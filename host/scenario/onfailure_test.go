@@ -45,8 +45,8 @@ func (k *keeping) End(failed bool) (string, error) {
 	return map[bool]string{true: "kept/" + k.what}[failed], nil
 }
 
-// TestVerdicts: processes that keep packets are told by the one that leads which case failed, also where only that one
-// knows: with --strict a skip has failed.
+// TestVerdicts: the process that leads sends the failed cases to processes that keep packets. It also sends those that
+// only it knows: with --strict a skip has failed.
 func TestVerdicts(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "case.yaml")
 	text := "rdmarun: v1\nroles: {server: {}, client: {}}\ncases:\n" +

@@ -53,7 +53,7 @@ type Controller struct {
 	// Clocks are the wall clocks of the processes.
 	Clocks map[string]record.Clock
 
-	room room // for what processes report
+	quota quota // for records of other processes
 
 	mu      sync.Mutex
 	current *record.Stream // of the case that runs; nil between two
@@ -94,11 +94,8 @@ func (p *Participant) Meet(ctx context.Context, cases []Selected) error {
 	return err
 }
 
-// Others are the names of the other processes, after Meet.
-func (p *Participant) Others() []string { return p.meeting.Others() }
-
-// reached is this host's address by which a process of another host is reached; "" where there is none, or all are on
-// this host: there each role on soft has an address of its own.
+// reached is this host's address by which a process of another host is reached. It is "" if there is none, or if all
+// are on this host: there each role on soft has an address of its own.
 func (p *Participant) reached() string {
 	if p == nil || p.meeting == nil || !p.meeting.Reached().IsValid() || p.meeting.Reached().IsLoopback() {
 		return ""
@@ -113,8 +110,8 @@ func (p *Participant) Close() {
 	}
 }
 
-// planned is a case as all processes must have it: its id without the folders of its file, and what decides what its
-// steps do, in short.
+// planned is a case as all processes must have it. It has its id without the folders of its file, and a digest of what
+// decides its steps.
 func planned(each Selected) (string, error) {
 	text, err := os.ReadFile(each.Scenario.Located())
 	if err != nil {
@@ -129,6 +126,11 @@ func planned(each Selected) (string, error) {
 		"%s (%x)", path.Base(filepath.ToSlash(each.Scenario.Path))+each.Case.ID[len(each.Scenario.Path):],
 		sum.Sum(nil)[:4],
 	), nil
+}
+
+// Alone reports whether this process plays all roles of the cases, so that no other process takes part.
+func (p *Participant) Alone(cases []Selected) bool {
+	return !slices.ContainsFunc(cases, func(each Selected) bool { return len(p.here(each).Case.Elsewhere) > 0 })
 }
 
 // here is a case with the roles alone that this process plays.
@@ -156,6 +158,7 @@ type Need struct{ What, For string }
 // What parts need in addition to providers.
 const (
 	NeedGuests  = exec.NeedGuests
+	NeedProgram = exec.NeedProgram
 	NeedMeasure = exec.NeedMeasure
 )
 
@@ -176,6 +179,9 @@ func (p *Participant) Needs(config *RunConfig, each Selected) (needs []Need) {
 		if role.Guest != nil {
 			add(NeedGuests, "role %s is one", role.Written())
 		}
+		if role.Program != nil {
+			add(NeedProgram, "role %s is one", role.Written())
+		}
 	}
 	here.Case.EachCall(func(step *compile.Step, call *compile.Call) {
 		if call.Verb.Measures {
@@ -188,7 +194,7 @@ func (p *Participant) Needs(config *RunConfig, each Selected) (needs []Need) {
 	return needs
 }
 
-// Check refuses cases that several processes cannot run together: a step that works on roles of two of them, and roles
+// Check rejects cases that several processes cannot run together. They have a step on roles of two of them, or roles
 // that meet and cannot reach each other.
 func (p *Participant) Check(config *RunConfig, cases []Selected) error {
 	on := &providers{config: config}
@@ -196,9 +202,8 @@ func (p *Participant) Check(config *RunConfig, cases []Selected) error {
 	known := RoleNames(cases)
 	for _, name := range slices.Concat(p.Roles, slices.Sorted(maps.Keys(p.Addresses))) {
 		if !slices.Contains(known, name) {
-			failures = append(
-				failures, fmt.Errorf("no selected case has a role %q%s", name, hinted(diag.DidYouMean(name, known))),
-			)
+			hint := diag.Suffix(diag.DidYouMean(name, known))
+			failures = append(failures, fmt.Errorf("no selected case has a role %q%s", name, hint))
 		}
 	}
 	seen := make(map[string]bool)
@@ -247,7 +252,7 @@ func (p *Participant) unfit(on *providers, each Selected, apart string, add func
 				role.Name != one && role.Name != other {
 				continue
 			}
-			if configs[i].Island() {
+			if configs[i].LocalOnly() {
 				add(meeting.Span, "%s and %s are %s, and %s, on %s, reaches only its own roles: --link udp, "+
 					"or -P verbs",
 					meeting.Roles[0], meeting.Roles[1], apart, role.Name, configs[i])
@@ -261,7 +266,7 @@ func (p *Participant) divided(
 	c *compile.Case, mine map[string]bool, apart string, add func(diag.Span, string, ...any),
 ) {
 	c.EachCall(func(step *compile.Step, call *compile.Call) {
-		if call.Verb.Divides {
+		if call.Verb.Split {
 			return // each process has its part
 		}
 		var roles []string
@@ -307,16 +312,9 @@ func insteadOf(called, argument string, buffer verb.BufferName, role string) str
 		)
 	case called == "check":
 		return fmt.Sprintf(
-			"instead of %s: %s, write the bytes that it has (equals: {text: ..}, or all: N), or fill a buffer of %s "+
-				"with the same data and name that one", argument, buffer, role,
+			"instead of %s: %s, write its bytes (equals: {text: ..}, or all: N), or name a buffer of %s with the "+
+				"same data", argument, buffer, role,
 		)
 	}
 	return remedy
-}
-
-func hinted(hint string) string {
-	if hint == "" {
-		return ""
-	}
-	return "; " + hint
 }

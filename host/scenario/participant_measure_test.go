@@ -75,8 +75,9 @@ func same(t *testing.T, a, b *measurements) {
 	}
 }
 
-// TestPartyMeasure: each of two processes has its half of each measurement, and both the same figures and verdicts.
-func TestPartyMeasure(t *testing.T) {
+// TestParticipantMeasure: each of two processes has its half of each measurement, and both the same figures and
+// results.
+func TestParticipantMeasure(t *testing.T) {
 	for name, participants := range map[string][]*scenario.Participant{
 		"two":              {{Roles: []string{"server"}}, {Roles: []string{"client"}}},
 		"the client waits": {{Roles: []string{"client"}}, {Roles: []string{"server"}}},
@@ -95,8 +96,8 @@ func TestPartyMeasure(t *testing.T) {
 	}
 }
 
-// TestPartyStages: each of two processes has its half of each stage.
-func TestPartyStages(t *testing.T) {
+// TestParticipantStages: each of two processes has its half of each stage.
+func TestParticipantStages(t *testing.T) {
 	seen := measuredTogether(
 		t, "testdata/run/stages.yaml", nil, &scenario.Participant{Roles: []string{"server"}},
 		&scenario.Participant{Roles: []string{"client"}},
@@ -108,8 +109,8 @@ func TestPartyStages(t *testing.T) {
 	same(t, seen[0], seen[1])
 }
 
-// TestPartyMeasureBystander: a process of neither role sees the results and the figures.
-func TestPartyMeasureBystander(t *testing.T) {
+// TestParticipantMeasureBystander: a process of neither role sees the results and the figures.
+func TestParticipantMeasureBystander(t *testing.T) {
 	seen := measuredTogether(t, "testdata/run/party_measure.yaml", nil,
 		&scenario.Participant{Roles: []string{"watcher"}}, &scenario.Participant{Roles: []string{"server"}},
 		&scenario.Participant{Roles: []string{"client"}})
@@ -137,8 +138,8 @@ func TestPartyMeasureBystander(t *testing.T) {
 	}
 }
 
-// TestPartyMeasureEndsEarly: a threshold ends both halves, and so does the death of either role.
-func TestPartyMeasureEndsEarly(t *testing.T) {
+// TestParticipantMeasureEndsEarly: a threshold ends both halves, and so does the death of either role.
+func TestParticipantMeasureEndsEarly(t *testing.T) {
 	seen := measuredTogether(
 		t, "testdata/run/measure_abort.yaml", nil, &scenario.Participant{Roles: []string{"server"}},
 		&scenario.Participant{Roles: []string{"client"}},
@@ -160,8 +161,8 @@ func TestPartyMeasureEndsEarly(t *testing.T) {
 	}
 }
 
-// TestPartyMeasureBaseline: what one process has of an earlier run, all hold their figures against.
-func TestPartyMeasureBaseline(t *testing.T) {
+// TestParticipantMeasureBaseline: what one process has of an earlier run, all hold their figures against.
+func TestParticipantMeasureBaseline(t *testing.T) {
 	const path = "testdata/run/measure_baseline.yaml"
 	participants := func() []*scenario.Participant {
 		return []*scenario.Participant{{Roles: []string{"server"}}, {Roles: []string{"client"}}}
@@ -187,8 +188,8 @@ func TestPartyMeasureBaseline(t *testing.T) {
 	}
 }
 
-// TestPartyMeasureLost: a process that goes in the middle of a measurement is named by the other, at once.
-func TestPartyMeasureLost(t *testing.T) {
+// TestParticipantMeasureLost: a process that goes in the middle of a measurement is named by the other, at once.
+func TestParticipantMeasureLost(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "case.yaml")
 	text := "rdmarun: v1\nroles: {server: {}, client: {}}\ntimeout: 2h\n" +
 		"steps: [{measure: {kind: bandwidth, op: SEND, from: client, to: server, sizes: [64], duration: 1h}}]\n"
@@ -241,8 +242,9 @@ func ctxOf(t *testing.T, leaving context.Context, leaves bool) context.Context {
 	return t.Context()
 }
 
-// TestPartyBarrier: guests of two processes meet at a barrier, which opens in both when all have come, or in neither.
-func TestPartyBarrier(t *testing.T) {
+// TestParticipantBarrier: guests of two processes meet at a barrier, which opens in both when all have come, or
+// in neither.
+func TestParticipantBarrier(t *testing.T) {
 	if _, err := os.Stat("../../guests/echo.wasm"); err != nil {
 		t.Skip("make guests:", err)
 	}
@@ -269,8 +271,9 @@ func TestPartyBarrier(t *testing.T) {
 	}
 }
 
-// TestPartyMeasureAbortBoth: a threshold on both directions ends a measurement by what each process has done so far.
-func TestPartyMeasureAbortBoth(t *testing.T) {
+// TestParticipantMeasureAbortBoth: a threshold on both directions ends a measurement by what each process has done so
+// far.
+func TestParticipantMeasureAbortBoth(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "case.yaml")
 	text := `rdmarun: v1
 roles: {server: {}, client: {}}
@@ -298,8 +301,8 @@ thresholds:
 	}
 }
 
-// TestPartySweep: the sweep that ships, with every kind of measurement, passes in two processes.
-func TestPartySweep(t *testing.T) {
+// TestParticipantSweep: the sweep that ships, with every kind of measurement, passes in two processes.
+func TestParticipantSweep(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it measures for a second or two")
 	}
@@ -313,8 +316,8 @@ func TestPartySweep(t *testing.T) {
 	}
 }
 
-// TestAllowed: what the owner of a host does not allow no step does, wherever it stands, and whatever was looked at
-// before; of a step of two processes both say why.
+// TestAllowed: no step does what the owner of a host does not allow, at any place of the file, and after any earlier
+// checks. For a step of two processes both report the reason.
 func TestAllowed(t *testing.T) {
 	const measures = "{measure: {kind: latency, op: SEND, from: client, to: server, sizes: [64], iterations: 10}}"
 	module, err := filepath.Abs("../../guests/echo.wasm")
@@ -375,9 +378,9 @@ func TestAllowed(t *testing.T) {
 	}
 }
 
-// TestPartyIntervals: both processes tell what a measurement does while it runs, also that which has no figures of its
-// own.
-func TestPartyIntervals(t *testing.T) {
+// TestParticipantIntervals: both processes show the intervals of a measurement while it runs, also the one without
+// values of its own.
+func TestParticipantIntervals(t *testing.T) {
 	intervals := [2]*liveIntervals{{}, {}}
 	measuredTogether(t, "testdata/run/intervals.yaml", func(i int, config *scenario.RunConfig) {
 		config.Interval = 100 * time.Millisecond
@@ -391,7 +394,7 @@ func TestPartyIntervals(t *testing.T) {
 			if span.Begin < seen[key] || span.End <= span.Begin || each.Size == 0 ||
 				each.Type == "latency" && len(each.Latency) == 0 {
 				t.Errorf(
-					"the %s tells of %s from %s to %s, after %s: %+v", process, key, span.Begin, span.End, seen[key],
+					"the %s reports %s from %s to %s, after %s: %+v", process, key, span.Begin, span.End, seen[key],
 					each,
 				)
 			}
@@ -402,7 +405,7 @@ func TestPartyIntervals(t *testing.T) {
 			"staged client fast",
 		} {
 			if seen[key] == 0 {
-				t.Errorf("the %s tells nothing of %q, but of %v", process, key, seen)
+				t.Errorf("the %s reports nothing of %q, but of %v", process, key, seen)
 			}
 		}
 		if seen["staged client fast"] <= seen["staged client slow"] {
@@ -411,7 +414,7 @@ func TestPartyIntervals(t *testing.T) {
 	}
 }
 
-// liveIntervals keeps what is told of measurements while they run.
+// liveIntervals keeps what is reported of measurements while they run.
 type liveIntervals struct{ found []record.Measure }
 
 func (l *liveIntervals) Wants(kind record.Kind) bool { return kind == record.Measuring }

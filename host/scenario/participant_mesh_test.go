@@ -11,8 +11,8 @@ import (
 	"rdmarun/host/scenario"
 )
 
-// meshedTogether runs a file in several parties at once, over sockets; leaves is the one that leaves when the case
-// begins, and prepare changes how each runs (nil: as it is).
+// meshedTogether runs a file in several processes at once, over sockets. leaves is the one that leaves when the case
+// begins. prepare changes how each runs (nil: no change).
 func meshedTogether(
 	t *testing.T, path string, leaves int, prepare func(i int, config *scenario.RunConfig),
 	participants ...*scenario.Participant,
@@ -53,8 +53,8 @@ func (l *leaver) Record(*record.Record) error {
 	return nil
 }
 
-// TestPartyMesh: each process measures the pairs of its nodes, and all find the same.
-func TestPartyMesh(t *testing.T) {
+// TestParticipantMesh: each process measures the pairs of its nodes, and all find the same.
+func TestParticipantMesh(t *testing.T) {
 	seen := meshedTogether(t, "testdata/run/party_mesh.yaml", -1, nil, &scenario.Participant{
 		Roles: []string{"node[0]", "node[2]"},
 	},
@@ -62,7 +62,7 @@ func TestPartyMesh(t *testing.T) {
 		&scenario.Participant{Roles: []string{"watcher"}})
 	want := map[string]record.Status{
 		"all": record.Passed, "others": record.Passed, "cut by a threshold": record.Failed,
-		"a pair that is cut": record.Passed, "refused": record.Failed,
+		"a pair that is cut": record.Passed, "too few": record.Failed, "refused": record.Failed,
 	}
 	for i, each := range seen {
 		if !reflect.DeepEqual(each.found, seen[0].found) || !reflect.DeepEqual(each.checked, seen[0].checked) {
@@ -72,6 +72,10 @@ func TestPartyMesh(t *testing.T) {
 		}
 		if len(each.results) != len(want) {
 			t.Errorf("%d: %+v", i, each.results)
+		}
+		few := each.checked["bandwidth{test=few} count > 0"]
+		if few.OK || !strings.Contains(few.Reason, "too few samples") {
+			t.Errorf("%d: %+v", i, few)
 		}
 		for _, result := range each.results {
 			if result.Status != want[result.Name] {
@@ -90,8 +94,8 @@ func TestPartyMesh(t *testing.T) {
 	}
 }
 
-// TestPartyMeshBaseline: pairs of hosts are compared with those of a run that had given the hosts other roles.
-func TestPartyMeshBaseline(t *testing.T) {
+// TestParticipantMeshBaseline: pairs of hosts are compared with those of a run that had given the hosts other roles.
+func TestParticipantMeshBaseline(t *testing.T) {
 	const path, limit = "testdata/run/party_mesh_baseline.yaml", "bandwidth avg > baseline.avg * 0.5"
 	run := func(hosts string, has int, earlier *record.Earlier) *meshes {
 		seen := meshedTogether(t, path, -1, func(i int, config *scenario.RunConfig) {
@@ -122,14 +126,14 @@ func TestPartyMeshBaseline(t *testing.T) {
 	}
 	for has, hosts := range []string{"c a b", "b c a"} {
 		got := run(hosts, has, earlier).checked[limit]
-		if len(earlier.Pairs) != 3 || got.OK || got.Reason != "" || !strings.Contains(got.Value, "64 B, a and c)") {
+		if len(earlier.Pairs) != 3 || got.OK || got.Reason != "" || !strings.Contains(got.Value, "64B, a and c)") {
 			t.Errorf("%s: %d pairs, %+v", hosts, len(earlier.Pairs), got)
 		}
 	}
 }
 
-// TestPartyMeshLost: a process that is there no more loses the pairs of its nodes, and the others are measured.
-func TestPartyMeshLost(t *testing.T) {
+// TestParticipantMeshLost: a process that is there no more loses the pairs of its nodes, and the others are measured.
+func TestParticipantMeshLost(t *testing.T) {
 	seen := meshedTogether(t, "testdata/run/party_mesh_lost.yaml", 2, nil, &scenario.Participant{
 		Roles: []string{"node[0]", "node[2]"},
 	},

@@ -129,9 +129,9 @@ func TestParticipants(t *testing.T) {
 	}
 }
 
-// TestPartyFault: a fault of a link between two processes is made by one of them, which disturbs what it sends and what
-// comes to it; and none frees anything before the other has looked for what it left unread.
-func TestPartyFault(t *testing.T) {
+// TestParticipantFault: one of two processes makes the fault of the link between them, on what it sends and
+// receives. No process frees anything before the other has looked for unread events.
+func TestParticipantFault(t *testing.T) {
 	const path = "testdata/run/party_fault.yaml"
 	for i, each := range together(
 		t, path, &scenario.Participant{Roles: []string{"server"}}, &scenario.Participant{Roles: []string{"client"}},
@@ -155,8 +155,8 @@ func TestPartyFault(t *testing.T) {
 	}
 }
 
-// TestPartyPlan: processes that do not run the same do not begin.
-func TestPartyPlan(t *testing.T) {
+// TestParticipantPlan: processes that do not run the same do not begin.
+func TestParticipantPlan(t *testing.T) {
 	for name, test := range map[string]struct{ text, want string }{
 		"a buffer of another": {
 			"roles: {server: {buffers: {rx: {size: 8}}}, client: {}}\n" +
@@ -167,8 +167,8 @@ func TestPartyPlan(t *testing.T) {
 		"a comparison with a buffer of another": {
 			"roles: {server: {buffers: {rx: {size: 8}}}, client: {buffers: {tx: {size: 8}}}}\n" +
 				"steps: [{role: server, check: {buffer: rx, equals: client.tx}}]\n",
-			"check works on server and client, which are in two processes: instead of equals: client.tx, write the " +
-				"bytes that it has (equals: {text: ..}, or all: N), or fill a buffer of server with the same data",
+			"check works on server and client, which are in two processes: instead of equals: client.tx, write " +
+				"its bytes (equals: {text: ..}, or all: N), or name a buffer of server with the same data",
 		},
 		"an island": {
 			"roles: {server: {}, client: {}}\nsteps: [{role: client, create_ep: {to: server, port: 7471}, as: ep}]\n",
@@ -203,8 +203,8 @@ func TestPartyPlan(t *testing.T) {
 	}
 }
 
-// TestPartyEnds: when the process of another role ends the case, or itself, the others report that at once.
-func TestPartyEnds(t *testing.T) {
+// TestParticipantEnds: when the process of another role ends the case, or itself, the others report that at once.
+func TestParticipantEnds(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "case.yaml")
 	text := "rdmarun: v1\nroles: {server: {}, client: {}}\ncases:\n  - name: long\n" +
 		"    steps: [{role: server, sleep: 1h}, {role: client, log: x}]\n    timeout: 2h\n" +
@@ -299,9 +299,9 @@ func play(
 	return err
 }
 
-// TestPartyCounters: a process that does not play a role has no numbers of its counters, and reports that where they
-// are used.
-func TestPartyCounters(t *testing.T) {
+// TestParticipantCounters: a process that does not play a role has no numbers of its counters, and reports that where
+// they are used.
+func TestParticipantCounters(t *testing.T) {
 	processes := together(
 		t, "testdata/run/party_counters.yaml", &scenario.Participant{Roles: []string{"server"}},
 		&scenario.Participant{Roles: []string{"client"}},

@@ -36,7 +36,7 @@ type Opening struct {
 
 // OpenSoft opens the embedded provider for one case; it is an Open of RunConfig.
 func OpenSoft(o Opening) (*rdmacore.Provider, error) {
-	options := []rdmacore.Option{rdmacore.WithLink(o.Config.Link)}
+	options := []rdmacore.Option{rdmacore.WithLink(o.Config.Link), rdmacore.WithLegal(o.Config.Legal)}
 	if o.Fabric != "" {
 		options = append(options, rdmacore.WithFabric(o.Fabric))
 	}
@@ -55,7 +55,7 @@ func OpenSoft(o Opening) (*rdmacore.Provider, error) {
 	if o.Notices != nil {
 		options = append(options, rdmacore.WithNotices(o.Notices))
 	}
-	return rdmacore.Open(testbed.Soft, options...)
+	return rdmacore.Open(rdmacore.Soft, options...)
 }
 
 // providers opens what the cases of a run are on.
@@ -74,31 +74,36 @@ type providers struct {
 }
 
 // name is the provider of roles that choose none.
-func (p *providers) name(program *compile.Program) string {
-	if p.config.FilesChoose && program.Provider != "" {
-		return program.Provider
+func (p *providers) name(scenario *compile.Scenario) string {
+	if p.config.FilesChoose && scenario.Provider != "" {
+		return scenario.Provider
 	}
 	if p.config.Provider != nil {
 		return p.config.Provider.Name()
 	}
-	return cmp.Or(p.config.ProviderName, testbed.Soft)
+	return cmp.Or(p.config.ProviderName, rdmacore.Soft)
 }
 
 // configs are those of the roles of a case, in their order; of a case without roles that of one.
 func (p *providers) configs(each Selected) []testbed.ProviderConfig {
 	if p.config.Participant != nil && p.config.Participant.Controller != nil {
 		// of a clock, for nothing is on it
-		return []testbed.ProviderConfig{{Name: testbed.Soft, Link: rdmacore.LinkLocal}}
+		return []testbed.ProviderConfig{{Name: rdmacore.Soft, Link: rdmacore.LinkLocal}}
 	}
-	program := each.Scenario.Program
+	scenario := each.Scenario.Compiled
 	fill := func(config testbed.ProviderConfig) testbed.ProviderConfig {
-		config.Name = cmp.Or(config.Name, p.name(program))
-		if config.Name != testbed.Soft {
+		config.Name = cmp.Or(config.Name, p.name(scenario))
+		if config.Name != rdmacore.Soft {
 			return testbed.ProviderConfig{Name: config.Name}
 		}
-		config.Link = cmp.Or(config.Link, program.Soft.Link, p.config.Link, rdmacore.Links()[0])
+		byDefault := rdmacore.Links()[0]
+		if slices.ContainsFunc(each.Case.Roles, isProgram) || slices.ContainsFunc(each.Case.Elsewhere, isProgram) {
+			byDefault = rdmacore.LinkUDP // the only one between processes
+		}
+		config.Link = cmp.Or(config.Link, scenario.Soft.Link, p.config.Link, byDefault)
+		config.Legal = cmp.Or(config.Legal, scenario.Soft.Legal, p.config.Legal)
 		if !config.Seeded {
-			config.Seed, config.Seeded = program.Soft.Seed, program.Soft.Seeded
+			config.Seed, config.Seeded = scenario.Soft.Seed, scenario.Soft.Seeded
 		}
 		return config
 	}
@@ -112,9 +117,11 @@ func (p *providers) configs(each Selected) []testbed.ProviderConfig {
 	return configs
 }
 
+func isProgram(role testbed.RoleConfig) bool { return role.Program != nil }
+
 // onSoft reports whether a role of the case is on soft.
 func (p *providers) onSoft(each Selected) bool {
-	return slices.ContainsFunc(p.configs(each), func(c testbed.ProviderConfig) bool { return c.Name == testbed.Soft })
+	return slices.ContainsFunc(p.configs(each), func(c testbed.ProviderConfig) bool { return c.Name == rdmacore.Soft })
 }
 
 // OnSoft reports whether a role of one of the cases is on soft.
@@ -148,17 +155,23 @@ func (p *providers) open(
 		return ends
 	}
 	several := slices.ContainsFunc(configs, func(c testbed.ProviderConfig) bool { return c != configs[0] })
-	fabric := p.fabric(several)
+	fabric := p.fabric(several || slices.ContainsFunc(each.Case.Roles, isProgram))
 	drawnAs := make(map[testbed.ProviderConfig]uint64) // how many are drawn from one seed
 	for i, config := range configs {
 		provider := opened[config]
 		if p.config.Allow != nil {
 			err = p.config.Allow(Need{config.Name, "a role is on it"})
 		}
+		if err == nil && len(each.Case.Roles) > 0 && isProgram(each.Case.Roles[i]) && config.LocalOnly() {
+			err = fmt.Errorf(
+				"role %s is a program, which is another process, and its link is %s: only link udp leads there",
+				each.Case.Roles[i].Written(), config.Link,
+			)
+		}
 		switch {
 		case provider != nil, err != nil:
-		case config.Name == testbed.Soft &&
-			(p.config.Provider == nil || p.config.Provider.Name() != testbed.Soft || several):
+		case config.Name == rdmacore.Soft &&
+			(p.config.Provider == nil || p.config.Provider.Name() != rdmacore.Soft || several):
 			opening := Opening{
 				Case: each, Config: config, Virtual: p.virtual(each, config) && !several,
 				Seed:    p.seed(config, seed, drawnAs),
@@ -199,7 +212,8 @@ func (p *providers) open(
 	return on, close, nil
 }
 
-// fabric is the name of what the providers of a case have in common; "" for a case of one provider in one process.
+// fabric is the name of what the providers and the programs of a case have in common. It is "" for a case of one
+// provider in one process.
 func (p *providers) fabric(several bool) string {
 	switch {
 	case p.config.Fabric != "":
@@ -214,7 +228,7 @@ func (p *providers) fabric(several bool) string {
 
 // virtual reports whether a case that is on one soft provider alone has a virtual clock.
 func (p *providers) virtual(each Selected, config testbed.ProviderConfig) bool {
-	return each.Scenario.Program.Soft.Virtual && config.Link != rdmacore.LinkUDP && p.config.Participant == nil
+	return each.Scenario.Compiled.Soft.Virtual && config.Link != rdmacore.LinkUDP && p.config.Participant == nil
 }
 
 // closed is a provider of one case and how it was closed.
@@ -251,7 +265,7 @@ func (p *providers) seed(
 // verbs is the provider of RDMA devices, or why there is none.
 func (p *providers) verbs() (*rdmacore.Provider, error) {
 	p.once.Do(func() {
-		if p.device, p.missing = rdmacore.Open(testbed.Verbs); p.missing != nil {
+		if p.device, p.missing = rdmacore.Open(rdmacore.Verbs); p.missing != nil {
 			return
 		}
 		if _, p.missing = p.device.DefaultDevice(); p.missing != nil {
@@ -264,7 +278,7 @@ func (p *providers) verbs() (*rdmacore.Provider, error) {
 
 // noticesFor are the notices of packets that a provider drops; nil for one that is not reachable from outside.
 func (p *providers) noticesFor(config testbed.ProviderConfig) (*rdmacore.Notices, error) {
-	if config.Island() || p.config.Warn == nil {
+	if config.LocalOnly() || p.config.Warn == nil {
 		return nil, nil
 	}
 	p.noticing.Do(func() { p.notices, p.unnoticing = rdmacore.NewNotices(p.config.Warn) })
@@ -302,7 +316,7 @@ func SkipReasons(cases []Selected, config RunConfig) (reasons []string, err erro
 }
 
 func (p *providers) skipReason(each Selected) (string, error) {
-	if missing := each.Scenario.Program.Missing; len(missing) > 0 {
+	if missing := each.Scenario.Compiled.Missing; len(missing) > 0 {
 		return MissingReason(missing), nil
 	}
 	opened, close, err := p.open(each, nil, nil)

@@ -37,7 +37,7 @@ func newRoleRecords() *roleRecords {
 	return &roleRecords{roles: make(map[string][]record.RolePlace), results: make(map[string]record.Result)}
 }
 
-// TestProviders: roles of the same settings share a provider, of which each draws numbers of its own; a fault of a
+// TestProviders: roles of the same settings share a provider. Each provider draws numbers of its own. A fault of a
 // device is that of its role's provider.
 func TestProviders(t *testing.T) {
 	seen := newRoleRecords()
@@ -69,7 +69,7 @@ func TestProviders(t *testing.T) {
 	}
 }
 
-// TestProvidersOfTheRun: a role that chooses nothing is on what the command line or the file says, and steps that
+// TestProvidersOfTheRun: a role that chooses nothing is on the provider of the command line or of the file. Steps that
 // cannot work there skip the case with the reason.
 func TestProvidersOfTheRun(t *testing.T) {
 	const meet = "steps:\n  - {role: dut, create_ep: {to: tester, port: 7471}, as: ep}\n"
@@ -86,7 +86,7 @@ func TestProvidersOfTheRun(t *testing.T) {
 		"the link of the run": {
 			text: "roles: {dut: {provider: soft}, tester: {}}\n" +
 				"steps: [{assert: dut.provider.link + tester.provider.link == 'packetspackets'}]\n",
-			config: scenario.RunConfig{Link: "packets"}, status: record.Passed,
+			config: scenario.RunConfig{Link: rdmacore.LinkPackets}, status: record.Passed,
 		},
 		"islands of the run": {
 			text:   "roles: {dut: {}, tester: {provider: {soft: {link: packets}}}}\n" + meet,
@@ -96,7 +96,7 @@ func TestProvidersOfTheRun(t *testing.T) {
 		},
 		"one island": {
 			text:   "roles: {dut: {}, tester: {provider: {soft: {link: packets}}}}\n" + meet,
-			config: scenario.RunConfig{Link: "packets"}, status: record.Passed,
+			config: scenario.RunConfig{Link: rdmacore.LinkPackets}, status: record.Passed,
 		},
 		"a capability of a role": {
 			text: "roles: {dut: {}, tester: {provider: {soft: {link: packets}}}, third: {}}\n" +
@@ -141,7 +141,7 @@ func TestProvidersOfTheRun(t *testing.T) {
 func firstCase(t *testing.T, path string) scenario.Selected {
 	t.Helper()
 	s := load(t, nil, path)[0]
-	return scenario.Selected{Scenario: s, Case: s.Program.Cases[0]}
+	return scenario.Selected{Scenario: s, Case: s.Compiled.Cases[0]}
 }
 
 // TestNoDeviceForARole: where there is no device, a case with a role on verbs is skipped, and says which role.

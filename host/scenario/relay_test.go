@@ -87,7 +87,7 @@ func TestBriefReports(t *testing.T) {
 		brief(each)
 	}
 	for _, text := range []string{step.Step.Action, step.Step.Tags["a"], line.Line.Text, device.Device.Firmware} {
-		if len(text) != mostText+len("...") {
+		if len(text) != maxText+len("...") {
 			t.Errorf("%d bytes", len(text))
 		}
 	}
@@ -96,8 +96,8 @@ func TestBriefReports(t *testing.T) {
 	}
 }
 
-// TestRoomForReports: a process has room for so many bytes and devices, and one that has none more is named in each
-// case, with how much of it is left out; what others report is not.
+// TestRoomForReports: a process has room for so many bytes and devices. One without room is named in each case, with
+// how much of it is left out. Reports of others are not left out.
 func TestRoomForReports(t *testing.T) {
 	var got texts
 	controller := &Controller{Players: map[string]string{"client": "a", "server": "b"}}
@@ -116,13 +116,13 @@ func TestRoomForReports(t *testing.T) {
 	controller.take("a", printed("server", "of another"))
 	controller.take("a", printed("nobody", "of nobody"))
 	controller.take("c", printed("server", "of a stranger"))
-	controller.room.of["a"].bytes = mostOfOne - int64(len(printed("client", "last")))
+	controller.quota.of["a"].bytes = maxOfOne - int64(len(printed("client", "last")))
 	controller.take("a", printed("client", "last"))
 	for range 3 {
 		controller.take("a", printed("client", "left out"))
 	}
 	controller.take("b", printed("server", "of b"))
-	for range mostDevices + 2 {
+	for range maxDevices + 2 {
 		controller.take("b", device)
 	}
 	end()
@@ -130,16 +130,16 @@ func TestRoomForReports(t *testing.T) {
 	controller.take("a", printed("client", "left out"))
 	end()
 	want := texts{"a: first", "a: last", "b: of b",
-		"a: host a: of the records of its roles there is no room for 3: a host has 1024 MiB and 256 devices in a run",
-		"b: host b: of the records of its roles there is no room for 2: a host has 1024 MiB and 256 devices in a run",
-		"a: host a: of the records of its roles there is no room for 1: a host has 1024 MiB and 256 devices in a run"}
+		"a: host a: of the records of its roles there is no room for 3: a host has 1024MiB and 256 devices in a run",
+		"b: host b: of the records of its roles there is no room for 2: a host has 1024MiB and 256 devices in a run",
+		"a: host a: of the records of its roles there is no room for 1: a host has 1024MiB and 256 devices in a run"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
 	// Measurements have a quota of their own, for all cases together, independent of reports.
-	const part = mostOfOne / measuredPart
+	const part = maxOfOne / measuredPart
 	measured := func(process string, bytes int) bool {
-		return controller.room.measured(process, bytes, controller.Players)
+		return controller.quota.measured(process, bytes, controller.Players)
 	}
 	if !measured("a", part-1) || measured("a", 2) || !measured("a", 1) || !measured("b", part) {
 		t.Error("what is measured takes other room")
@@ -148,7 +148,7 @@ func TestRoomForReports(t *testing.T) {
 	for i := range 64 {
 		many[fmt.Sprint("node", i)] = fmt.Sprint("host", i)
 	}
-	if room := controller.room.each(many); room != 128<<20 {
+	if room := controller.quota.each(many); room != 128<<20 {
 		t.Errorf("of 64 hosts each has room for %d bytes", room)
 	}
 }

@@ -102,8 +102,8 @@ func TestInstances(t *testing.T) {
 	}
 }
 
-// TestInstancesInParallel: each instance is a branch, with a step or with steps that all are of its role; the file says
-// how long they take on the virtual clock.
+// TestInstancesInParallel: each instance is a branch, with a step or with steps that all are of its role. The file has
+// the time that they take on the virtual clock.
 func TestInstancesInParallel(t *testing.T) {
 	seen := &collector{}
 	totals, err := scenario.Run(t.Context(), load(t, nil, "testdata/run/counted_parallel.yaml"), scenario.RunConfig{
@@ -123,7 +123,7 @@ func TestManyInstances(t *testing.T) {
 	}
 }
 
-// TestWaitForListeners waits for instances that listen in branches beside, and for some that do not.
+// TestWaitForListeners waits for instances that listen in parallel branches, and for some that do not.
 func TestWaitForListeners(t *testing.T) {
 	var text strings.Builder
 	totals := onOwn(t, "testdata/run/listening.yaml", terminal.NewHuman(&text, terminal.HumanOptions{}))

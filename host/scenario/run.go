@@ -30,14 +30,15 @@ type RunConfig struct {
 	// Provider is what roles are on that choose no other one, in all cases, one after another; nil: each case has its
 	// own soft.
 	Provider *rdmacore.Provider
-	// Open opens soft for one case, which is closed after it; nil: OpenSoft.  The seed is Seed, or what was drawn, for
-	// the first attempt of a case and a number of its own for each further one; nil when there is none.
+	// Open opens soft for one case, which is closed after it; nil: OpenSoft. For the first attempt of a case the
+	// seed is Seed, or the drawn one. It is another number for each further attempt, and nil when there is none.
 	Open func(Opening) (*rdmacore.Provider, error)
 	// Capture is where soft writes what it sends; nil: nowhere.
 	Capture *rdmacore.Capture
 	// OnFailure keeps what soft sends around the failures of cases; may be nil.  It takes the place of Capture.
 	OnFailure FailureCapture
-	// ProviderName is the name of the provider of roles that choose none, which records have; empty: that of Provider.
+	// ProviderName is the name of the provider of roles that choose none, which records have; empty: that of
+	// Provider, or soft.
 	ProviderName string
 	// HostProviders are those of the hosts of a lab, by name, which records have then instead.
 	HostProviders []string
@@ -45,6 +46,8 @@ type RunConfig struct {
 	FilesChoose bool
 	// Link is one of rdmacore.Links for soft, where files choose none; empty: the first of them.
 	Link string
+	// Legal has soft make legal choices, where files say nothing of them.
+	Legal rdmacore.Legal
 	// Fabric is what soft's providers are of on the link udp, together with those of other programs; empty: their own.
 	Fabric string
 	// SharedFabric connects them to programs of every user of this host that share the fabric; else to those of this
@@ -68,12 +71,14 @@ type RunConfig struct {
 	Strict bool
 	// Seed is the seed of soft's random numbers, in place of those in files.
 	Seed *uint64
-	// Drawn takes its place where neither it nor a file has one, so that a failure can be repeated; 0: each provider
-	// draws its own, which is not reported.
+	// Drawn is the seed if neither Seed nor a file has one, so that a failure can be repeated. With 0 each
+	// provider draws its own, which is not reported.
 	Drawn     uint64
 	Consumers []record.Consumer
 	// Rerun is the command that runs the same again, without parameters and files: "rdmarun run -P verbs".
 	Rerun string
+	// RerunWhole means that Rerun needs only the seed: what runs is not a file that the user has.
+	RerunWhole bool
 	// Environment is noted in the records: facts of where the run takes place.
 	Environment map[string]string
 	// Places are where roles run, by their names; that of "" is for roles without one of their own.  They
@@ -94,6 +99,13 @@ type RunConfig struct {
 	GuestCache string
 	// GuestCompiler compiles guests that are not there; nil compiles them in this process (guest.RuntimeConfig).
 	GuestCompiler []string
+	// ProgramEnvironment is that of native programs that play roles. SoftLibrary is the library that is preloaded
+	// into those on soft, "" for the one in the folder of this executable.
+	ProgramEnvironment map[string]string
+	SoftLibrary        string
+	// AllowProgram is asked whether a native program, by its absolute path, may be run with variables of these names;
+	// nil allows all.
+	AllowProgram func(path string, variables []string) error
 	// Confine restricts the process, before the first guest starts; nil does not.
 	Confine func() error
 	// Allow is asked whether this host may be used for something, before each provider is opened and before each step;
@@ -110,6 +122,12 @@ type RunConfig struct {
 // could not be written, or of a case pattern.
 func Run(ctx context.Context, scenarios []Scenario, config RunConfig) (record.Totals, error) {
 	begin := time.Now()
+	if config.ProviderName == "" {
+		config.ProviderName = rdmacore.Soft
+		if config.Provider != nil {
+			config.ProviderName = config.Provider.Name()
+		}
+	}
 	cases, err := Select(scenarios, config.Selection)
 	if err != nil {
 		return record.Totals{}, err
@@ -148,7 +166,7 @@ func Run(ctx context.Context, scenarios []Scenario, config RunConfig) (record.To
 		workers.Wait()
 	}
 	if participant := config.Participant; participant != nil && participant.Controller != nil {
-		_ = participant.meeting.Tell(caseStartKey(j.runs+1), caseStart{}) // a process that is gone needs no end
+		_ = participant.meeting.Broadcast(caseStartKey(j.runs+1), caseStart{}) // a process that is gone needs no end
 	}
 	totals := j.totals
 	if ctx.Err() != nil {
@@ -178,7 +196,7 @@ func describe(cases []Selected, config RunConfig) *record.Run {
 	var given []string
 	for _, each := range cases {
 		description.Files = append(description.Files, each.Scenario.Path)
-		given = append(given, each.Scenario.Program.Given...)
+		given = append(given, each.Scenario.Compiled.Given...)
 	}
 	description.Files = slices.Compact(description.Files)
 	if description.Rerun != "" {
@@ -265,7 +283,7 @@ func (j *jobs) seed(each Selected, number int) *uint64 {
 		return nil
 	case j.config.Seed != nil:
 		seed = *j.config.Seed
-	case j.config.Drawn == 0, each.Scenario.Program.Soft.Seeded:
+	case j.config.Drawn == 0, each.Scenario.Compiled.Soft.Seeded:
 		return nil
 	}
 	seed += uint64(number)
@@ -274,16 +292,20 @@ func (j *jobs) seed(each Selected, number int) *uint64 {
 
 // one runs a case once, on what it shares, if it does.  Its result is in the records.
 func (j *jobs) one(ctx context.Context, each Selected, relay *relay, with []string, share *share) {
-	program, seed := each.Scenario.Program, j.seed(each, relay.number)
+	scenario, seed := each.Scenario.Compiled, j.seed(each, relay.number)
 	config := exec.Config{
-		Guests: j.guests, Stream: j.stream.Branch(relay), Rerun: j.config.Rerun, Seed: seed,
+		Guests: j.guests,
+		Programs: testbed.ProgramSettings{
+			Environment: j.config.ProgramEnvironment, Library: j.config.SoftLibrary, Allow: j.config.AllowProgram,
+		},
+		Stream: j.stream.Branch(relay), Rerun: j.config.rerun(each, seed, nil), Seed: seed,
 		Baseline: relay.earlier, TimeScale: j.config.TimeScale, Stall: j.config.Stall, Interval: j.config.Interval,
 		NoThresholds: j.config.NoThresholds,
 	}
 	if allow := j.config.Allow; allow != nil {
 		config.Allow = func(what, why string) error { return allow(Need{what, why}) }
 	}
-	relay.rerun = config.RerunCase(program, each.Case)
+	relay.rerun = config.Rerun
 	if participant := j.config.Participant; participant != nil {
 		if participant.ControllerName == "" {
 			j.runs++ // by one worker
@@ -295,19 +317,19 @@ func (j *jobs) one(ctx context.Context, each Selected, relay *relay, with []stri
 			defer participant.Controller.begin(nil, Selected{})
 			if with, status, reason = participant.announce(each, j.runs, relay.number); reason != "" {
 				j.runs-- // it was no run
-				exec.End(config.Stream, program, each.Case, status, reason)
+				exec.End(config.Stream, scenario, each.Case, status, reason)
 				return
 			}
 		}
 		participant.meets(&config, each, j.runs, with)
 	}
-	if len(program.Missing) > 0 {
-		exec.Decline(config, program, each.Case, record.Skipped, MissingReason(program.Missing))
+	if len(scenario.Missing) > 0 {
+		exec.Decline(config, scenario, each.Case, record.Skipped, MissingReason(scenario.Missing))
 		return
 	}
 	recording, err := j.record(each, relay, with)
 	if err != nil {
-		exec.Decline(config, program, each.Case, record.Errored, err.Error())
+		exec.Decline(config, scenario, each.Case, record.Errored, err.Error())
 		return
 	}
 	defer relay.complete()
@@ -317,16 +339,16 @@ func (j *jobs) one(ctx context.Context, each Selected, relay *relay, with []stri
 	var unusable *unusableError
 	switch {
 	case errors.As(err, &unusable):
-		exec.Decline(config, program, each.Case, record.Skipped, unusable.reason)
+		exec.Decline(config, scenario, each.Case, record.Skipped, unusable.reason)
 		return
 	case err != nil:
-		exec.Decline(config, program, each.Case, record.Errored, err.Error())
+		exec.Decline(config, scenario, each.Case, record.Errored, err.Error())
 		return
 	}
-	config.Session, config.Last = share.session()
+	config.Session, config.Last = share.session(scenario)
 	if config.Session.Open() {
-		config.TakesOver, config.Shuffle = true, j.config.Selection.Shuffle
-		relay.rerun = config.RerunCase(program, each.Case)
+		config.Rerun = j.config.rerun(each, seed, share.behind)
+		relay.rerun = config.Rerun
 	}
 	defer func() {
 		if !config.Session.Open() {
@@ -334,7 +356,35 @@ func (j *jobs) one(ctx context.Context, each Selected, relay *relay, with []stri
 		}
 	}()
 	config.Providers, relay.providers = on, on
-	exec.Case(ctx, config, program, j.config.placed(each, j.on.configs(each)))
+	exec.Case(ctx, config, scenario, j.config.placed(each, j.on.configs(each)))
+}
+
+// rerun is the command that runs a case alone, with the parameters that its file has: empty where the run lacks them.
+// A case that takes over what the cases of the files in behind have shared runs behind them again, in the same order.
+func (c *RunConfig) rerun(each Selected, seed *uint64, behind []*compile.Scenario) string {
+	switch {
+	case c.Rerun == "":
+		return ""
+	case c.RerunWhole:
+		return shell.Command(c.Rerun, nil, seed)
+	case len(behind) > 0:
+		var given, files []string
+		for _, file := range behind {
+			given, files = append(given, file.Given...), append(files, shell.Word(file.File))
+		}
+		slices.Sort(given)
+		command := shell.Command(c.Rerun, slices.Compact(given), seed)
+		if c.Selection.Shuffle != nil {
+			command += fmt.Sprintf(" --shuffle=%d", *c.Selection.Shuffle)
+		}
+		return command + " " + strings.Join(files, " ")
+	}
+	scenario := each.Scenario.Compiled
+	command := shell.Command(c.Rerun, scenario.Given, seed) + " " + shell.Word(scenario.File)
+	if each.Case.ID != scenario.File {
+		command += " --id " + shell.Word(each.Case.ID)
+	}
+	return command
 }
 
 // MissingReason is why a case is skipped when parameters have no value.
@@ -356,8 +406,8 @@ func noteClosing(ends []closed, stream *record.Stream, each Selected) {
 	}
 }
 
-// relay passes the records of one attempt of a case to the stream of the run, and judges its end: whether
-// the attempt counts, and whether a skip does.
+// relay passes the records of one attempt of a case to the stream of the run. It decides whether the attempt counts,
+// and whether a skip does.
 type relay struct {
 	jobs *jobs
 	// hold keeps records until the case ends, so that those of cases that run at once do not mix.
@@ -400,7 +450,7 @@ func (r *relay) Record(each *record.Record) error {
 	if each.Threshold != nil && !each.Threshold.OK {
 		r.unmet++
 	}
-	if each.Host != "" && !r.begun && len(r.early) < mostEarly {
+	if each.Host != "" && !r.begun && len(r.early) < maxEarly {
 		r.early = append(r.early, &kept)
 		return nil
 	}
@@ -444,8 +494,8 @@ func (r *relay) release() {
 	}
 }
 
-// mostEarly bounds how many records are held for the beginning of a case; those beyond come before it.
-const mostEarly = 4096
+// maxEarly bounds how many records are held for the beginning of a case; those beyond come before it.
+const maxEarly = 4096
 
 // begin passes on what has come early.
 func (r *relay) begin() {
@@ -476,7 +526,7 @@ func (r *relay) passBaseline(start *record.Record) {
 	}
 }
 
-// passLeftOut reports the processes whose records of the case are left out.
+// passLeftOut reports the processes with records of the case that are left out.
 func (r *relay) passLeftOut(end *record.Record) {
 	participant := r.jobs.config.Participant
 	if participant == nil || participant.Controller == nil {
@@ -490,16 +540,16 @@ func (r *relay) passLeftOut(end *record.Record) {
 	}
 }
 
-// end judges the end of the attempt.
+// end decides what the end of the attempt means.
 func (r *relay) end(each *record.Record) {
 	result, config := *each.Result, &r.jobs.config
-	// An error of the surroundings and an end from outside would only come again, and a measurement that is repeated
-	// until it is fast enough is none.
+	// An error of the surroundings and an end from outside would only come again. A measurement that is repeated
+	// until it is fast enough is not a measurement.
 	r.retry = result.Status == record.Failed && r.attempt <= config.Retries && !result.FailedByThreshold()
 	if config.Strict && result.Status == record.Skipped {
 		result.Status = record.Failed
 		result.Failures = append(result.Failures, record.Failure{
-			Kind: "skipped", File: each.File, What: "skipped, and --strict allows no skip",
+			Kind: record.KindSkipped, File: each.File, What: "skipped, and --strict allows no skip",
 			Got: result.Reason, Rerun: r.rerun,
 		})
 	}
@@ -558,7 +608,7 @@ func (g *guests) Close() error {
 }
 
 // Start compiles the module, from the cache if it can, and starts it.
-func (g *guests) Start(ctx context.Context, path string, config guest.Config) (testbed.RunningGuest, error) {
+func (g *guests) Start(ctx context.Context, code guest.Code, config guest.Config) (testbed.RunningGuest, error) {
 	g.once.Do(func() {
 		g.runtime, g.err = guest.New(context.WithoutCancel(ctx), g.config)
 		if g.err == nil && g.confine != nil {
@@ -570,7 +620,7 @@ func (g *guests) Start(ctx context.Context, path string, config guest.Config) (t
 	}
 	compiling, began, cancel := config.Limits.Compiling(ctx)
 	defer cancel()
-	module, err := g.runtime.Compile(compiling, path)
+	module, err := g.runtime.CompileCode(compiling, code)
 	switch {
 	case testbed.OutOfFiles(err):
 		return nil, &testbed.EnvironmentError{What: "the guest's module", Err: err}

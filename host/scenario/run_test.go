@@ -226,8 +226,7 @@ steps:
   - {role: a, wait_event: {ep: ep, within: 3s}}
 `
 
-// TestVirtualTimes: steps and timelines have the times of the clock that the scenario speaks of, and the wall clock
-// beside.
+// TestVirtualTimes: steps and timelines have the times of the scenario's clock, and also wall-clock times.
 func TestVirtualTimes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lab.yaml")
 	if err := os.WriteFile(path, []byte(virtualLab), 0o600); err != nil {
@@ -352,8 +351,8 @@ func TestSelection(t *testing.T) {
 	}{
 		"all":     {nil, 5},
 		"one":     {[]string{file + "::port in use"}, 1},
-		"pattern": {[]string{"*::*nobody*"}, 2},
-		"several": {[]string{"*::port*", "*::nobody listens"}, 2},
+		"pattern": {[]string{"*::*no process*"}, 2},
+		"several": {[]string{"*::port*", "*::no process listens"}, 2},
 		"none":    {[]string{"*::something else"}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

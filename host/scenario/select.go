@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"rdmarun/host/record"
 	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/tags"
 	"rdmarun/host/scenario/testbed"
@@ -21,7 +22,7 @@ import (
 type Selection struct {
 	// Tags is a condition on the tags of a case and its file; nil holds for all.
 	Tags *tags.Expression
-	// Words is a condition on words that are in the id; nil holds for all.
+	// Words is a condition on words that are in the id or the name; nil holds for all.
 	Words *tags.Expression
 	// IDs are patterns of ids, as in path.Match but with * also for slashes; empty: all.
 	IDs []string
@@ -69,12 +70,13 @@ func Select(scenarios []Scenario, selection Selection) ([]Selected, error) {
 	var cases []Selected
 	position := 0
 	for _, s := range scenarios {
-		for _, c := range s.Program.Cases {
+		for _, c := range s.Compiled.Cases {
 			wanted, err := matches(c.ID, selection.IDs)
 			if err != nil {
 				return nil, err
 			}
-			if !wanted || !selection.Tags.Matches(c.Tags) || !selection.Words.Within(c.ID) ||
+			if !wanted || !selection.Tags.Matches(c.Tags) ||
+				!selection.Words.Within(record.CaseTitle(c.ID, s.Path, c.Name)) ||
 				selection.Only != nil && !selection.Only(c.ID) {
 				continue
 			}
@@ -101,8 +103,8 @@ func shuffle(cases []Selected, seed uint64) {
 	slices.SortStableFunc(cases, func(a, b Selected) int { return cmp.Compare(drawn(a), drawn(b)) })
 }
 
-// matches compares an id with patterns.  A slash is no border in an id, so it is hidden from path.Match.
-// An id may itself hold brackets, "[bad=past_end]", so the plain id is compared first.
+// matches compares an id with patterns. A slash is not a border in an id. So it is hidden from path.Match. An id may
+// have brackets, such as "[bad=past_end]". So the plain id is compared first.
 func matches(id string, patterns []string) (bool, error) {
 	hide := strings.NewReplacer("/", "\x00")
 	for _, pattern := range patterns {
@@ -117,11 +119,11 @@ func matches(id string, patterns []string) (bool, error) {
 	return len(patterns) == 0, nil
 }
 
-// Requirements names what a case needs and not every run has: "param.peer", "device.mlx5_0", "guest.client",
-// capabilities such as "fault.link", and the conditions of `requires` as they are written.
+// Requirements names what a case needs and not every run has. Examples are "param.peer", "device.mlx5_0",
+// "guest.client", "program.server" and capabilities such as "fault.link". The conditions of `requires` are unchanged.
 func (s Selected) Requirements() []string {
 	var list []string
-	for _, name := range s.Scenario.Program.Missing {
+	for _, name := range s.Scenario.Compiled.Missing {
 		list = append(list, "param."+name)
 	}
 	for _, role := range s.Case.Roles {
@@ -130,6 +132,9 @@ func (s Selected) Requirements() []string {
 		}
 		if role.Guest != nil {
 			list = append(list, "guest."+role.Written())
+		}
+		if role.Program != nil {
+			list = append(list, "program."+role.Written())
 		}
 	}
 	if s.Case.Provider != "" {
@@ -168,10 +173,6 @@ func RoleNames(cases []Selected) []string {
 	return slices.Sorted(maps.Keys(known))
 }
 
-// StepCount is how many steps a run of the case would report, if all conditions hold: actions, in each round of a loop
-// whose rounds are known; of other loops once.
-func (s Selected) StepCount() int { return s.Case.Actions() }
-
 // Place is where a role runs.  What is zero is left to the scenario, then to the provider.
 type Place struct {
 	Device string
@@ -196,7 +197,7 @@ func joined(ofHost, ofRole map[string]string) map[string]string {
 // placed is a case with its roles where they were asked to be.  On the link udp, those that were not are where another
 // host reaches them.
 func (c *RunConfig) placed(each Selected, on []testbed.ProviderConfig) *compile.Case {
-	device, reached := each.Scenario.Program.Device, c.Participant.reached()
+	device, reached := each.Scenario.Compiled.Device, c.Participant.reached()
 	if len(c.Places) == 0 && device == "" && reached == "" {
 		return each.Case
 	}
@@ -205,11 +206,11 @@ func (c *RunConfig) placed(each Selected, on []testbed.ProviderConfig) *compile.
 	several := slices.ContainsFunc(on, func(c testbed.ProviderConfig) bool { return c != on[0] })
 	for i := range copied.Roles {
 		role := &copied.Roles[i]
-		if role.Device == "" && on[i].Name == testbed.Verbs {
+		if role.Device == "" && on[i].Name == rdmacore.Verbs {
 			role.Device = device
 		}
 		for _, name := range []string{"", role.Group, role.Name} {
-			if name == "" && several && on[i].Name == testbed.Soft {
+			if name == "" && several && on[i].Name == rdmacore.Soft {
 				continue // keys for all roles apply only to those on devices
 			}
 			place := c.Places[name]
@@ -224,7 +225,7 @@ func (c *RunConfig) placed(each Selected, on []testbed.ProviderConfig) *compile.
 			}
 			role.Labels = joined(place.Labels, role.Labels)
 		}
-		if role.GID == "" && role.Device == "" && on[i].Name == testbed.Soft && on[i].Link == rdmacore.LinkUDP {
+		if role.GID == "" && role.Device == "" && on[i].Name == rdmacore.Soft && on[i].Link == rdmacore.LinkUDP {
 			role.GID = reached
 		}
 	}

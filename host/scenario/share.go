@@ -1,29 +1,95 @@
 package scenario
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/exec"
 	"rdmarun/host/scenario/testbed"
 )
 
-// families are cases that share fixtures, and each other case alone, in the order of the first of each.
+// families are cases that share fixtures, and each other case alone, in the order of the first of each.  Those of
+// several files have the fixtures of the first, which are compiled for each file.
 func families(cases []Selected) (list [][]Selected) {
 	type family struct {
-		program *compile.Program
-		number  int
+		scenario *compile.Scenario // nil: of all files
+		name     string
 	}
-	at := make(map[family]int)
+	type fixture struct {
+		family       int
+		origin, name string
+	}
+	at, made := make(map[family]int), make(map[fixture]*compile.Fixture)
 	for _, each := range cases {
-		of := family{each.Scenario.Program, each.Case.Family}
-		if i, known := at[of]; known && of.number != 0 {
-			list[i] = append(list[i], each)
-			continue
+		scenario := each.Scenario.Compiled
+		of := family{scenario, each.Case.Family}
+		if each.Case.Across {
+			of = family{nil, fmt.Sprintf("%s %q %q %+v", of.name, scenario.Provider, scenario.Device, scenario.Soft)}
 		}
-		at[of] = len(list)
-		list = append(list, []Selected{each})
+		i, known := at[of]
+		if !known || of.name == "" {
+			i, list = len(list), append(list, nil)
+			at[of] = i
+		}
+		if each.Case.Across {
+			copied := *each.Case
+			copied.Fixtures = slices.Clone(copied.Fixtures)
+			for n, own := range copied.Fixtures {
+				name := fixture{i, own.Origin, own.Name}
+				if own.Shared && made[name] == nil {
+					made[name] = own
+				}
+				copied.Fixtures[n] = cmp.Or(made[name], own)
+			}
+			each.Case = &copied
+		}
+		list[i] = append(list[i], each)
+	}
+	return list
+}
+
+// StepCount is how many steps a run of a case reports at least; Exact means no more.  It counts actions, in each round
+// of a loop.
+type StepCount struct {
+	Least int
+	Exact bool
+}
+
+// StepCounts are those of cases that are run together.  The first case that needs a shared fixture sets it up, and the
+// last of the family tears it down.  Only a run knows whether one between them changes it.
+func StepCounts(cases []Selected) []StepCount {
+	type identity struct {
+		scenario *compile.Scenario
+		id       string
+	}
+	counts := make(map[identity]StepCount)
+	for _, family := range families(cases) {
+		var begun []*compile.Fixture
+		for i, each := range family {
+			var setUp, tornDown []*compile.Fixture
+			for _, fixture := range each.Case.Fixtures {
+				switch {
+				case !fixture.Shared:
+					setUp, tornDown = append(setUp, fixture), append(tornDown, fixture)
+				case !slices.Contains(begun, fixture):
+					setUp, begun = append(setUp, fixture), append(begun, fixture)
+				}
+			}
+			if i == len(family)-1 {
+				tornDown = append(tornDown, begun...)
+			}
+			least, exact := each.Case.Actions(setUp, tornDown)
+			counts[identity{each.Scenario.Compiled, each.Case.ID}] = StepCount{
+				least, exact && (len(family) == 1 || len(begun) == 0),
+			}
+		}
+	}
+	list := make([]StepCount, len(cases))
+	for i, each := range cases {
+		list[i] = counts[identity{each.Scenario.Compiled, each.Case.ID}]
 	}
 	return list
 }
@@ -58,10 +124,12 @@ type share struct {
 	providers testbed.Providers
 	end       func() []closed
 	isLast    bool
+	// behind are the scenarios with cases that have begun or continued the session, in their order.
+	behind []*compile.Scenario
 }
 
-// share is what cases may share.  Where several processes play the cases, nothing is shared: all of them would have to
-// agree on keeping it.  Nor with a capture, whose packets are those of one case.
+// share is what cases may share, of one file or of several.  Where several processes play the cases, nothing is shared:
+// all of them would have to agree on keeping it.  Nor with a capture, which has the packets of one case.
 func (j *jobs) share(cases []Selected) *share {
 	if len(cases) < 2 || j.config.Participant != nil || j.config.Capture != nil || j.config.OnFailure != nil {
 		return nil
@@ -82,10 +150,16 @@ func (s *share) open(f func() (testbed.Providers, func() []closed, error)) (test
 	return s.providers, s.end, err
 }
 
-// session is that of the case that is about to run, and whether no other comes after it; nil for none.
-func (s *share) session() (session *exec.Session, last bool) {
+// session is that of a case of the scenario that is about to run, and whether no other comes after it; nil for none.
+func (s *share) session(of *compile.Scenario) (session *exec.Session, last bool) {
 	if s == nil {
 		return nil, true
+	}
+	if !s.of.Open() {
+		s.behind = nil
+	}
+	if !slices.Contains(s.behind, of) {
+		s.behind = append(s.behind, of)
 	}
 	return &s.of, s.isLast
 }

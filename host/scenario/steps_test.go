@@ -12,8 +12,8 @@ import (
 	"rdmarun/host/scenario/explain"
 )
 
-// TestRNRTimersAreThose holds the list of explain against what soft does: a send that finds no receive is repeated
-// once, after the receiver's timer and no sooner or later.
+// TestRNRTimersAreThose compares the list of explain with what soft does. A send that finds no receive is repeated
+// once, exactly after the receiver's timer.
 func TestRNRTimersAreThose(t *testing.T) {
 	times := explain.Times()
 	at := slices.IndexFunc(times, func(each explain.Time) bool { return each.What == "RNR timers" })
@@ -72,7 +72,7 @@ func TestSingleStepsOfSome(t *testing.T) {
 // lacks is how a provider says that it does not have an operation, a port space, or a route as InfiniBand has it.
 var lacks = regexp.MustCompile(`ENOSYS|EPROTONOSUPPORT|EOPNOTSUPP|rdma_resolve_route: no such file`)
 
-// TestObjects runs what steps make beside endpoints: it is freed in an order in which it can be.
+// TestObjects runs steps that create objects other than endpoints. They are freed in a possible order.
 func TestObjects(t *testing.T) {
 	var text strings.Builder
 	totals := onOwn(t, "testdata/run/objects.yaml", terminal.NewHuman(&text, terminal.HumanOptions{}))
@@ -81,7 +81,7 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-// TestObjectsLeft sees an event of an object told as that of its role, and of no other.
+// TestObjectsLeft: an event of an object is reported as one of its role, and of no other.
 func TestObjectsLeft(t *testing.T) {
 	seen := &collector{}
 	onOwn(t, "testdata/run/objects_fail.yaml", seen)
@@ -94,7 +94,7 @@ func TestObjectsLeft(t *testing.T) {
 	}
 }
 
-// TestBuildersFail holds what is said of requests that a queue pair has no builder for, or that say too little.
+// TestBuildersFail checks the errors of requests that a queue pair has no builder for, or that lack arguments.
 func TestBuildersFail(t *testing.T) {
 	var text strings.Builder
 	totals := onOwn(t, "testdata/run/builders_fail.yaml", terminal.NewHuman(&text, terminal.HumanOptions{}))

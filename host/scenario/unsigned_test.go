@@ -46,8 +46,8 @@ steps:
 // minusOne is what became of all bits where a value was taken for one with a sign.
 var minusOne = regexp.MustCompile(`(wr_id|old|wc|magic|one|is|mask|size)[ =]-\d|"-1"`)
 
-// TestIntegersOf64BitsHaveNoSign shows the largest of them in every place where a run shows values: none of them makes
-// -1 of it, and what is written in hex is shown so.
+// TestIntegersOf64BitsHaveNoSign shows the largest of them in every place where a run shows values. No place shows -1,
+// and a value written in hex is shown in hex.
 func TestIntegersOf64BitsHaveNoSign(t *testing.T) {
 	for name, test := range map[string]struct {
 		step   string

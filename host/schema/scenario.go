@@ -48,7 +48,7 @@ func Scenario() ([]byte, error) {
 		"repeat": object{"anyOf": []any{jsonschema.Ref("integer"),
 			mapping("What ends a repeat.", ast.Keys("repeat"), object{
 				"times": jsonschema.Ref("integer"), "for": jsonschema.Ref("duration"), "until": jsonschema.Scalar(),
-				"rate": jsonschema.Scalar(),
+				"rate": jsonschema.Scalar(), "stages": jsonschema.ListOf(rateStage()),
 			})}},
 		"took": mapping("Bounds of a time.", ast.Keys("took"), object{
 			"min": jsonschema.Ref("duration"), "max": jsonschema.Ref("duration"),
@@ -62,12 +62,21 @@ func Scenario() ([]byte, error) {
 	return encode(root)
 }
 
+// rateStage is a stage of a repeat.
+func rateStage() object {
+	return required(mapping("A part of a repeat with a rate of its own.", ast.Keys("stages"), object{
+		"for": jsonschema.Ref("duration"), "name": jsonschema.Scalar(), "rate": jsonschema.Scalar(),
+		"to": jsonschema.Scalar(),
+	}), "for")
+}
+
 // roles are the definitions of what a role has.
 func roles() object {
 	role := mapping("A party.", ast.Keys("roles"), object{
 		"buffers": mapOf("buffer"), "guest": jsonschema.Ref("guest"), "provider": jsonschema.Ref("provider"),
-		"count":  object{"anyOf": []any{jsonschema.Ref("integer"), object{"const": ast.CountHosts}}},
-		"device": jsonschema.Scalar(), "port": jsonschema.Ref("integer"),
+		"program": object{"anyOf": []any{jsonschema.ListOf(jsonschema.Scalar()), jsonschema.Ref("program")}},
+		"count":   object{"anyOf": []any{jsonschema.Ref("integer"), object{"const": ast.CountHosts}}},
+		"device":  jsonschema.Scalar(), "port": jsonschema.Ref("integer"),
 		"path": required(
 			mapping("One of the port's addresses.", ast.Keys("path"), object{"gid": jsonschema.Scalar()}), "gid",
 		),
@@ -87,16 +96,27 @@ func roles() object {
 		"files": object{"type": "object", "additionalProperties": jsonschema.Ref("input")},
 	})
 	guest["oneOf"] = []any{jsonschema.Require("module"), jsonschema.Require("script")}
+	program := required(mapping("A native program.", ast.Keys("program"), object{
+		"command": jsonschema.ListOf(jsonschema.Scalar()), "cwd": jsonschema.Scalar(), "user": jsonschema.Scalar(),
+		"timeout": jsonschema.Ref("duration"), "output": jsonschema.Ref("size"), "trace": jsonschema.Scalar(),
+		"env":   object{"type": "object", "additionalProperties": jsonschema.Scalar()},
+		"stdin": jsonschema.Ref("input"),
+		"files": object{"type": "object", "additionalProperties": jsonschema.Ref("input")},
+	}), "command")
 	return object{
-		"role": role,
+		"role":    role,
+		"program": program,
 		"buffer": required(mapping("Registered memory.", ast.Keys("buffers"), object{
 			"size": jsonschema.Ref("size"), "access": jsonschema.Words(verb.AccessNames()),
 			"backing": jsonschema.Word(verb.BackingNames()), "fill": jsonschema.Ref("data"),
 		}), "size"),
 		"guest": guest,
-		"input": object{"anyOf": []any{jsonschema.Scalar(), mapping("What a guest reads.", ast.Keys("input"), object{
-			"file": jsonschema.Scalar(), "text": jsonschema.Scalar(),
-		})}},
+		"input": object{"anyOf": []any{
+			jsonschema.Scalar(),
+			mapping("What a guest or a program reads.", ast.Keys("input"), object{
+				"file": jsonschema.Scalar(), "text": jsonschema.Scalar(),
+			}),
+		}},
 		"allow": mapping("What a guest may do.", ast.Keys("allow"), object{
 			"bind": list(), "connect": list(), "devices": list(), "calls": list(),
 		}),
@@ -107,7 +127,7 @@ func roles() object {
 	}
 }
 
-// settings are the definitions of what is said once for a file or a case.
+// settings are the definitions of keys that a file or a case has once.
 func settings() object {
 	matrix := mapping("Values that it runs with, each combination.", ast.Keys("matrix"), object{
 		"exclude": jsonschema.ListOf(object{"type": "object", "additionalProperties": jsonschema.Scalar()}),
@@ -121,7 +141,7 @@ func settings() object {
 			mapping("Settings of providers.", ast.Keys("provider"), object{
 				"soft": mapping("The soft provider.", ast.Keys("soft"), object{
 					"clock": jsonschema.Word([]string{"virtual", "wall"}), "seed": jsonschema.Ref("integer"),
-					"link": jsonschema.Word(rdmacore.Links()),
+					"link": jsonschema.Word(rdmacore.Links()), "legal": jsonschema.Scalar(),
 				}),
 				"verbs": mapping("The verbs provider.", ast.Keys("verbs"), object{"device": jsonschema.Scalar()}),
 			}),
@@ -143,7 +163,7 @@ func settings() object {
 	}
 }
 
-// defaults has, beside its keys, arguments by verb.
+// defaults has its keys, and arguments by verb.
 func defaults(table *verb.Table) object {
 	schema := mapping("What holds for the whole file.", ast.Keys("defaults"), object{
 		"qp": object{"type": "object"}, "within": jsonschema.Ref("duration"),
@@ -176,7 +196,7 @@ func fileTypes() object {
 			"additionalProperties": object{"anyOf": []any{jsonschema.Ref("role"), object{"type": "null"}}},
 		},
 		"needs": jsonschema.ListOf(jsonschema.Scalar()),
-		"scope": jsonschema.Word([]string{ast.ScopeCase, ast.ScopeFile}), "setup": jsonschema.Ref("steps"),
+		"scope": jsonschema.Word(ast.Scopes()), "setup": jsonschema.Ref("steps"),
 		"teardown": jsonschema.Ref("steps"), "steps": jsonschema.Ref("steps"), "finally": jsonschema.Ref("steps"),
 		"do":    jsonschema.Ref("steps"),
 		"cases": jsonschema.ListOf(jsonschema.Ref("case")),

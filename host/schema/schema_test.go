@@ -187,7 +187,7 @@ func TestKnowsTheLanguage(t *testing.T) {
 			roles + "steps: [{role: client, poll: {cq: send}, expect: {status: {any_of: [SUCCESS, WR_FLUSH_ERR]}}}]\n",
 		},
 		"status of an event": {
-			roles + "steps: [{role: client, wait_event: {ep: ep, type: REJECTED}, expect: {status: NOBODY}}]\n",
+			roles + "steps: [{role: client, wait_event: {ep: ep, type: REJECTED}, expect: {status: NOTHING}}]\n",
 			roles + "steps: [{role: client, wait_event: {ep: ep, type: REJECTED}, expect: {status: " +
 				"CONSUMER_DEFINED}}]\n",
 		},

@@ -11,7 +11,7 @@ import (
 	"rdmarun/host/scenario/verb"
 )
 
-// loops stand around the steps of `do`, or around the one other action of their step.
+// loops repeat the steps of `do`, or the one other action of their step.
 var loops = []string{"repeat", "for_each"}
 
 // wordSets are the definitions of matchers of words, by the words: many verbs have results of the same words.
@@ -50,7 +50,8 @@ func step(table *verb.Table, sets *wordSets) object {
 			"type": "object", "minProperties": 1, "propertyNames": name(),
 			"additionalProperties": jsonschema.ListOf(jsonschema.Scalar()),
 		},
-		"guest": jsonschema.Word(ast.GuestActions), "leftovers": object{"enum": []string{"ignore"}},
+		"guest": jsonschema.Word(ast.GuestActions), "program": jsonschema.Word(ast.ProgramActions),
+		"signal": jsonschema.Scalar(), "leftovers": object{"enum": []string{"ignore"}},
 		"tags": object{"anyOf": []any{
 			jsonschema.ListOf(jsonschema.Scalar()),
 			object{"type": "object", "additionalProperties": jsonschema.Scalar()},
@@ -79,6 +80,11 @@ func step(table *verb.Table, sets *wordSets) object {
 		expectation(guest, sets),
 		when(object{"properties": object{"guest": object{"const": "call"}}}, jsonschema.Require("function")),
 	}}
+	program := &verb.Verb{Results: verb.StepVerb("program run").Results}
+	follows["program"] = object{"allOf": []any{
+		expectation(program, sets),
+		when(object{"properties": object{"program": object{"const": "signal"}}}, jsonschema.Require("signal")),
+	}}
 	schema["oneOf"], schema["not"], schema["dependentSchemas"] = one, jsonschema.Require(loops...), follows
 	return schema
 }
@@ -97,7 +103,7 @@ func modifierRules(table *verb.Table) object {
 		}
 	}
 	for _, modifier := range ast.Keys("step") {
-		keys, verbs, all := ast.Beside(modifier.Name)
+		keys, verbs, all := ast.ActionsOf(modifier.Name)
 		has := func(name string) bool {
 			for _, key := range keys {
 				if key == name {
@@ -112,7 +118,7 @@ func modifierRules(table *verb.Table) object {
 			switch {
 			case has(name):
 				allowed = append(allowed, jsonschema.Require(name))
-			case !isLoop: // a loop's steps are those of `do`, or the action beside it
+			case !isLoop: // a loop's steps are those of `do`, or the action in the same mapping
 				refused = append(refused, jsonschema.Require(name))
 			}
 		}
@@ -128,6 +134,10 @@ func modifierRules(table *verb.Table) object {
 			rules["function"] = object{
 				"required": []string{"guest"}, "properties": object{"guest": object{"const": "call"}},
 			}
+		case modifier.Name == "signal":
+			rules["signal"] = object{
+				"required": []string{"program"}, "properties": object{"program": object{"const": "signal"}},
+			}
 		case !verbs:
 			rules[modifier.Name] = object{"anyOf": allowed}
 		}
@@ -137,7 +147,7 @@ func modifierRules(table *verb.Table) object {
 
 func when(condition, then object) object { return object{"if": condition, "then": then} }
 
-// expectation says what `expect` beside an action can name.
+// expectation has the names that `expect` of an action may use.
 func expectation(v *verb.Verb, sets *wordSets) object {
 	properties := object{}
 	for _, result := range v.Results {
@@ -153,8 +163,11 @@ func expectation(v *verb.Verb, sets *wordSets) object {
 	}
 	schema := object{"type": "object", "properties": properties, "additionalProperties": false}
 	for i := range v.Arguments {
-		if v.Arguments[i].Type == verb.Layout {
+		switch v.Arguments[i].Type {
+		case verb.Layout:
 			schema["additionalProperties"] = matched("integer") // the step names its fields
+		case verb.Pattern:
+			schema["additionalProperties"] = true // of any type
 		}
 	}
 	return object{"properties": object{"expect": object{"anyOf": []any{schema, object{"const": ast.AnyResult}}}}}
@@ -222,7 +235,7 @@ func complete(table *verb.Table) object {
 			case argument.Group != "":
 				groups[argument.Group] = append(groups[argument.Group], jsonschema.Require(argument.Name))
 			case argument.Required && !argument.Inline && argument.Default == nil && argument.Name != "within":
-				// which may stand beside the verb
+				// which may be next to the verb
 				names = append(names, argument.Name)
 			}
 		}

@@ -101,6 +101,48 @@ func TestGoSDKReachesEveryFunction(t *testing.T) {
 	}
 }
 
+// The safe layers of Rust and AssemblyScript call each host function. The generated one does or, if a program gives
+// memory for longer than the call, a class that owns the memory.
+func TestSafeLayersReachEveryFunction(t *testing.T) {
+	m := model.Of()
+	for language, layer := range map[string]struct {
+		generated []byte
+		byHand    string // files
+		call      string // of the lowest layer; NAME is the function
+	}{
+		"rust":           {rustCall(&m), "sdk/rust/*.rs", `\bsys::NAME_?\(`},
+		"assemblyscript": {assemblyCall(&m), "sdk/assemblyscript/*.ts", `\bsys\.NAME_?\(`},
+	} {
+		t.Run(language, func(t *testing.T) {
+			var classes []byte
+			files, err := filepath.Glob(filepath.Join(repository, filepath.FromSlash(layer.byHand)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, file := range files {
+				if strings.HasPrefix(filepath.Base(file), "sys.") || strings.HasPrefix(filepath.Base(file), "call.") {
+					continue
+				}
+				text, err := os.ReadFile(file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				classes = append(classes, text...)
+			}
+			for _, f := range m.Functions {
+				call := regexp.MustCompile(strings.Replace(layer.call, "NAME", f.Name, 1))
+				generated := call.Match(layer.generated)
+				if !generated && !call.Match(classes) {
+					t.Errorf("no safe function calls %s", f.Name)
+				}
+				if generated && (f.Keeps || language == "rust" && keepsMemory(&f)) {
+					t.Errorf("%s keeps memory, and the generated function does not own it", f.Name)
+				}
+			}
+		})
+	}
+}
+
 func TestNames(t *testing.T) {
 	for name, want := range map[string]string{
 		"RDMA_WRITE_WITH_IMM": "RDMAWriteWithImm", "create_ep": "CreateEP", "timeout_ns": "TimeoutNS",

@@ -90,7 +90,8 @@ func goNames(m *model.Model, declared goDeclarations) ([]byte, error) {
 		"ep_qp": "in EP.QP", "ep_send_cq": "in EP.SendCQ", "ep_recv_cq": "in EP.RecvCQ"}
 	var out bytes.Buffer
 	out.WriteString(
-		goHeader + "// # Functions\n//\n// Which functions of this package call which host function, whose name is " +
+		goHeader + "// # Functions\n//\n// Which functions of this package call which host function. The name of " +
+			"that is " +
 			"that of the man page without rdma_ or ibv_.\n//\n",
 	)
 	for _, f := range m.Functions {

@@ -1,5 +1,5 @@
-// Command gen writes everything that is made from the table of hostfuncs: the SDKs' headers and imports,
-// the reference, and the golden description of the ABI.  Run it by `go generate ./hostfuncs`.
+// Command gen writes everything that is made from the table of hostfuncs. That is the SDKs' headers and imports, the
+// reference, and the golden description of the ABI. Run it by `go generate ./hostfuncs`.
 package main
 
 import (
@@ -62,9 +62,11 @@ func generate(root string) ([]file, error) {
 		{"sdk/rdma/names.gen.go", goNames},
 		{"sdk/c/rdma.h", cHeader(&m)},
 		{"sdk/rust/sys.rs", rustSys(&m)},
+		{"sdk/rust/call.rs", rustCall(&m)},
 		{"guests/javascript/calls.gen.c", javascriptCalls(&m)},
 		{"sdk/javascript/rdma.d.ts", typescript(&m)},
 		{"sdk/assemblyscript/sys.ts", assemblySys(&m)},
+		{"sdk/assemblyscript/call.ts", assemblyCall(&m)},
 		{"docs/abi.md", reference(&m)},
 		{"docs/abi.wit", []byte(m.WIT())},
 	}, nil

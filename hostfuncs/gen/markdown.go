@@ -25,7 +25,7 @@ What a WebAssembly guest may import from rdmarun: version %s, hash ` + "`%s`" + 
   the size it knows, and fields beyond are 0.
 * Functions and structs are only ever added to. A guest that imports what its host lacks is not started, and the
   message names the function. One that exports a function ` + "`rdma_optional`" + ` is: what its host lacks gives it
-  -ENOSYS, and ` + "`has_function`" + ` tells what that is.
+  -ENOSYS, and ` + "`has_function`" + ` reports whether it is known.
 * A timeout of 0 does not wait, -1 waits as long as the guest may run. A function marked *waits* stops all of the
   guest: it has one thread.
 * Every function belongs to a capability; a run may deny all but ` + "`base`" + `, and the functions then give -EPERM.

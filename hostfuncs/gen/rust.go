@@ -45,8 +45,8 @@ func rustSys(m *model.Model) []byte {
 	return out.Bytes()
 }
 
-// rustImports begins the imports.  Since edition 2024 a block of them has to be called unsafe, which Rust 1.63 does not
-// support: the macro's first rule is for that edition, in which "_" is an expression.
+// rustImports begins the imports. Since edition 2024 a block of them must be marked unsafe, which Rust 1.63 does not
+// support. The macro's first rule is for that edition, in which "_" is an expression.
 const rustImports = `macro_rules! imports {
     ($edition_2024:expr, { $($functions:tt)* }) => { #[link(wasm_import_module = %[1]q)] unsafe extern "C" { $($functions)* } };
     (_, { $($functions:tt)* }) => { #[link(wasm_import_module = %[1]q)] extern "C" { $($functions)* } };

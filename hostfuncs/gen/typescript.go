@@ -44,7 +44,7 @@ const typescriptBottom = `
   sge(region: Region, view?: Uint8Array): SgeGiven;
   /** Where bytes are, as requests take it. */
   address(view: ArrayBuffer | ArrayBufferView): number;
-  /** Waits for the next event of an endpoint, which must be of this type and tell of no fault. */
+  /** Waits for the next event of an endpoint, which must be of this type and without an error. */
   expect(channel: HandleGiven, ep: HandleGiven, type: CmEventType, timeout?: number): CmEvent;
   /** Waits for one completion, which must be a success. */
   complete(cq: HandleGiven, timeout?: number): Wc;

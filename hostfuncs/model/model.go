@@ -1,6 +1,6 @@
-// Package model is the ABI of guests as data: the table of hostfuncs, and what follows from it - which
-// parameter counts the elements of which pointer, in which unit a number is, which errno means what.  The generators of
-// the SDKs read it, the engine of scripts is made of it, and "rdmarun abi" prints it.
+// Package model is the ABI of guests as data: the table of hostfuncs, and what follows from it. For example, which
+// parameter counts the elements of which pointer, in which unit a number is, and which errno means what. The
+// generators of the SDKs read it, the engine of scripts is made of it, and "rdmarun abi" prints it.
 package model
 
 import (
@@ -58,8 +58,8 @@ type Param struct {
 	Type      string `json:"type"`
 	Enum      string `json:"enum,omitempty"`
 	Direction string `json:"direction,omitempty"` // of a pointer: in, out or inout, as the host sees it
-	// Count names the parameter with the number of elements at a pointer, Size is a number that is always the same;
-	// with neither there is one.
+	// Count names the parameter with the number of elements at a pointer. Size is a number that is always the
+	// same. With neither there is one.
 	Count    string `json:"count,omitempty"`
 	Size     uint32 `json:"size,omitempty"`
 	Optional bool   `json:"optional,omitempty"` // may be 0

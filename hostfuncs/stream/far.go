@@ -44,8 +44,8 @@ type Parcel struct {
 	Frame Frame
 }
 
-// mostServices bounds what one process may listen to, as far as others remember it.
-const mostServices = 1 << 12
+// maxServices bounds what one process may listen to, as far as others remember it.
+const maxServices = 1 << 12
 
 // far is an exchange's state about other processes.
 type far struct {
@@ -58,7 +58,7 @@ type far struct {
 	conns      map[farConn]*Conn
 	opened     uint64
 	outbox     []Parcel
-	roomToSend map[place]bool // listeners here whose room is to be sent to the others
+	roomToSend map[place]bool // listeners here: their room is to be sent to the others
 	more       chan struct{}
 }
 
@@ -187,8 +187,8 @@ func (e *Exchange) Take(from string, frame Frame) {
 		}
 		if _, known := f.free[at]; frame.Free < 0 {
 			delete(f.free, at)
-		} else if known || f.services(from) < mostServices {
-			f.free[at] = max(0, min(frame.Free, MostPending)-max(0, f.sent[at]-frame.Seen))
+		} else if known || f.services(from) < maxServices {
+			f.free[at] = max(0, min(frame.Free, MaxPending)-max(0, f.sent[at]-frame.Seen))
 		}
 		e.bell.ring()
 	case opens:
@@ -240,7 +240,7 @@ func (e *Exchange) accept(from string, at place, name farConn) {
 	l.bell.ring()
 }
 
-// put keeps what came; false when it is more than there may be.
+// put stores data that has come; it returns false when there is no room for it.
 func (c *Conn) put(data []byte) bool {
 	if c.in.written || len(data) > Room-c.in.length {
 		return false
@@ -250,7 +250,7 @@ func (c *Conn) put(data []byte) bool {
 	return true
 }
 
-// reset ends a stream whose process is lost: reading fails after what has come, and so does writing.
+// reset ends a stream after its process is lost: reading fails after what has come, and so does writing.
 func (c *Conn) reset() {
 	c.in.broken, c.in.written, c.out.read = true, true, true
 	c.in.bell.ring()

@@ -62,7 +62,7 @@ func (a apart) connected(t *testing.T) (there, here *Conn) {
 	defer party.Watch(func() { rung = true })()
 	a.carry()
 	if !party.CanConnect("b", 7) || !rung {
-		t.Error("nobody is told that it listens")
+		t.Error("that it listens is not reported")
 	}
 	here, err = party.Connect("b", 7)
 	if err != nil {
@@ -224,10 +224,10 @@ func TestHostileFrames(t *testing.T) {
 	if held := len(e.listeners[place{"b", 7}].pending); held != 1 {
 		t.Errorf("%d streams wait", held)
 	}
-	for service := range uint32(2 * mostServices) {
+	for service := range uint32(2 * maxServices) {
 		e.Take("a", Frame{Kind: listens, Role: "a", Service: service, Free: 1 << 30})
 	}
-	if known := len(e.far.free); known != mostServices || e.far.free[place{"a", 1}] != MostPending {
+	if known := len(e.far.free); known != maxServices || e.far.free[place{"a", 1}] != MaxPending {
 		t.Errorf("%d services, room %d", known, e.far.free[place{"a", 1}])
 	}
 	if e.Take("c", Frame{Kind: listens, Role: "c", Service: 1 << 30, Free: 1}); e.far.free[place{"c", 1 << 30}] != 1 {
@@ -284,11 +284,11 @@ func FuzzTake(f *testing.F) {
 				}
 			}
 		}
-		if len(l.pending) > 3 || len(e.far.conns) > 3+1 || len(e.far.free) > mostServices {
+		if len(l.pending) > 3 || len(e.far.conns) > 3+1 || len(e.far.free) > maxServices {
 			t.Errorf("%d wait, %d streams, %d listeners", len(l.pending), len(e.far.conns), len(e.far.free))
 		}
 		for at, free := range e.far.free {
-			if at.role != "b" || free < 0 || free > MostPending {
+			if at.role != "b" || free < 0 || free > MaxPending {
 				t.Errorf("%+v takes %d", at, free)
 			}
 		}

@@ -17,8 +17,8 @@ import (
 // Room is how many bytes one end may have written that the other has not read.
 const Room = 32 << 10
 
-// MostPending bounds a backlog.
-const MostPending = 128
+// MaxPending bounds a backlog.
+const MaxPending = 128
 
 // Exchange is where the roles of a run find each other.
 type Exchange struct {
@@ -45,8 +45,8 @@ type Participant struct {
 // Participant is a role of the exchange.
 func (e *Exchange) Participant(role string) *Participant { return &Participant{e, role} }
 
-// ErrClosed is for what was closed by this side.
-var ErrClosed = errors.New("the stream is closed")
+// errClosed is for what was closed by this side.
+var errClosed = errors.New("the stream is closed")
 
 // bell makes waiting callers look again.
 type bell struct {
@@ -96,7 +96,7 @@ func (p *Participant) Listen(service uint32, backlog int) (*Listener, error) {
 	if e.listeners[at] != nil {
 		return nil, syscall.EADDRINUSE
 	}
-	l := &Listener{exchange: e, place: at, backlog: min(max(backlog, 1), MostPending)}
+	l := &Listener{exchange: e, place: at, backlog: min(max(backlog, 1), MaxPending)}
 	e.listeners[at] = l
 	e.sendRoom(at)
 	e.bell.ring()
@@ -109,7 +109,7 @@ func (l *Listener) Accept() (*Conn, error) {
 	defer l.exchange.mu.Unlock()
 	switch {
 	case l.closed:
-		return nil, ErrClosed
+		return nil, errClosed
 	case len(l.pending) == 0:
 		return nil, syscall.EAGAIN
 	}
@@ -211,7 +211,7 @@ func (c *Conn) Read(to []byte) (int, error) {
 	h := c.in
 	switch {
 	case h.read:
-		return 0, ErrClosed
+		return 0, errClosed
 	case h.length == 0 && h.broken:
 		return 0, syscall.ECONNRESET
 	case len(to) == 0 || h.length == 0 && h.written:
@@ -240,7 +240,7 @@ func (c *Conn) Write(from []byte) (int, error) {
 	h := c.out
 	switch {
 	case h.written:
-		return 0, ErrClosed
+		return 0, errClosed
 	case h.read:
 		return 0, syscall.ECONNRESET
 	case len(from) == 0:
@@ -272,8 +272,8 @@ func (h *half) push(from []byte) (n int) {
 	return n
 }
 
-// State is what can be done with a connection: read, with the end of the stream among what is read, and write, which
-// fails at once when the peer has closed; and whether it has.
+// State is what can be done with a connection. read includes the end of the stream. write fails at once when the peer
+// has closed. The last result is whether it has.
 func (c *Conn) State() (readable, writable, over bool) {
 	c.exchange.mu.Lock()
 	defer c.exchange.mu.Unlock()

@@ -71,7 +71,7 @@ func TestEnds(t *testing.T) {
 	a.Close()
 	stop()
 	if rung == 0 {
-		t.Error("nobody was told")
+		t.Error("no participant was notified")
 	}
 	if readable, writable, over := b.State(); !readable || !writable || !over {
 		t.Error(readable, writable, over)
@@ -84,12 +84,12 @@ func TestEnds(t *testing.T) {
 		t.Errorf("at the end: %d, %v", n, err)
 	}
 	if _, err := b.Write(read); err != syscall.ECONNRESET {
-		t.Errorf("to nobody: %v", err)
+		t.Errorf("to no participant: %v", err)
 	}
-	if _, err := a.Read(read); !errors.Is(err, ErrClosed) {
+	if _, err := a.Read(read); !errors.Is(err, errClosed) {
 		t.Errorf("of a closed one: %v", err)
 	}
-	if _, err := a.Write(read); !errors.Is(err, ErrClosed) {
+	if _, err := a.Write(read); !errors.Is(err, errClosed) {
 		t.Errorf("to a closed one: %v", err)
 	}
 }
@@ -98,7 +98,7 @@ func TestListeners(t *testing.T) {
 	e := New()
 	a, b := e.Participant("a"), e.Participant("b")
 	if _, err := a.Connect("b", 7); err != syscall.ECONNREFUSED || a.CanConnect("b", 7) {
-		t.Errorf("nobody listens: %v", err)
+		t.Errorf("no participant listens: %v", err)
 	}
 	rung := 0
 	defer a.Watch(func() { rung++ })()
@@ -128,7 +128,7 @@ func TestListeners(t *testing.T) {
 	if n, err := ends[1].Read(make([]byte, 1)); n != 0 || err != nil {
 		t.Errorf("never accepted: %d, %v", n, err)
 	}
-	if _, err := listener.Accept(); !errors.Is(err, ErrClosed) {
+	if _, err := listener.Accept(); !errors.Is(err, errClosed) {
 		t.Errorf("of a closed one: %v", err)
 	}
 	if _, err := b.Listen(7, 2); err != nil {

@@ -19,8 +19,8 @@ import (
 // crowdPairs is how many pairs of guests are connected at once.
 const crowdPairs = 500
 
-// measureCrowd connects a thousand guests in C in pairs, compiled before: how long until all are, and what each of them
-// takes of the memory of the process, its own included.
+// measureCrowd connects a thousand guests in C in pairs, compiled before. It measures the time until all are
+// connected, and the memory of the process for each, its own included.
 func measureCrowd(ctx context.Context, all figures) error {
 	folder, err := os.MkdirTemp("", "rdmarun-bench")
 	if err != nil {
@@ -70,7 +70,7 @@ func (m *meeting) arrive() <-chan struct{} {
 
 // crowd runs the guests once.
 func crowd(ctx context.Context, folder, path string) (seconds, bytes float64, err error) {
-	provider, err := rdmacore.Open("soft")
+	provider, err := rdmacore.Open(rdmacore.Soft)
 	if err != nil {
 		return 0, 0, err
 	}

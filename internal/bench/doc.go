@@ -1,5 +1,5 @@
-// Command bench measures what rdmarun promises to be fast at and prints each figure beside what it must be
-// compared with, both from this one run.  `make bench` builds what it needs and starts it:
+// Command bench measures what rdmarun promises to be fast at. It prints each measured value next to its reference,
+// both from this one run. `make bench` builds what it needs and starts it:
 //
 //	bench -native build/core/plain -rdmarun bin/rdmarun -guest guests/pingpong.wasm -scenario scenarios/rping.yaml
 //

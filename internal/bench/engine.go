@@ -88,8 +88,8 @@ func repeated(times int, clock func() time.Duration, run func() error) (time.Dur
 	return time.Duration(median(seconds[1:]) * float64(time.Second)), nil
 }
 
-// processorTime is what this process has taken of all processors, collecting garbage included: on a machine that
-// others use, too, wall-clock time tells of them.
+// processorTime is what this process has taken of all processors, collecting garbage included: on a machine that others
+// use, too, wall-clock time depends on them.
 func processorTime() time.Duration {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
@@ -124,7 +124,7 @@ func passed(ctx context.Context, path string) error {
 		return fmt.Errorf("%s: %v", path, result.Errors.Sorted()[0])
 	}
 	totals, err := scenario.Run(ctx, result.Scenarios, scenario.RunConfig{
-		Open: scenario.OpenSoft, ProviderName: "soft",
+		Open: scenario.OpenSoft, ProviderName: rdmacore.Soft,
 	})
 	if err == nil && (totals.Passed != 1 || totals.Failed+totals.Errors > 0) {
 		err = fmt.Errorf("%s: %+v", path, totals)
@@ -158,7 +158,7 @@ func measureOverhead(ctx context.Context, folder string, all figures) error {
 
 // nativeCall is the time that the calls of measureOverhead take by themselves.
 func nativeCall(calls int) (time.Duration, error) {
-	provider, err := rdmacore.Open("soft")
+	provider, err := rdmacore.Open(rdmacore.Soft)
 	if err != nil {
 		return 0, err
 	}

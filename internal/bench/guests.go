@@ -42,7 +42,7 @@ func measureGuests(ctx context.Context, p paths, all figures) (err error) {
 		filepath.Join(p.guest, "hop.c"), "-o", module).CombinedOutput(); err != nil {
 		return fmt.Errorf("compile the guest: %w\n%s", err, out)
 	}
-	provider, err := rdmacore.Open("soft")
+	provider, err := rdmacore.Open(rdmacore.Soft)
 	if err != nil {
 		return err
 	}

@@ -12,8 +12,9 @@ import (
 )
 
 const (
-	// labSteps are the steps of a case that goes from host to host, batchSteps those of one that stays on a host: so
-	// many that they take longer than the starts, of which they are the rest, differ.
+	// labSteps are the steps of a case that goes from host to host, batchSteps those of one that stays on a host.
+	// They are what is left after the start is subtracted. So there are enough of them to exceed the variation of
+	// starts.
 	labSteps, batchSteps = 2000, 200_000
 	// labAgents are the agents that are started at once.
 	labAgents = 64
@@ -55,8 +56,8 @@ func labOf(folder string, hosts int) (string, error) {
 	})
 }
 
-// measureLabSteps takes steps of two roles in turns, each of which waits for the one before, and steps of one role,
-// over two hosts and in one process.
+// measureLabSteps measures steps of two roles in turns, where each waits for the one before. It also measures steps of
+// one role, over two hosts and in one process.
 func measureLabSteps(ctx context.Context, p paths, folder string, all figures) error {
 	lab, err := labOf(folder, 2)
 	if err != nil {

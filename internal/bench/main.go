@@ -10,8 +10,8 @@ import (
 	"rdmarun/host/bus/bustest"
 )
 
-// patience bounds the whole run.
-const patience = 5 * time.Minute
+// waitLimit bounds the whole run.
+const waitLimit = 5 * time.Minute
 
 // paths are what was built to be measured.
 type paths struct{ native, rdmarun, guest, scenario string }
@@ -25,13 +25,13 @@ func main() {
 	flag.StringVar(&p.rdmarun, "rdmarun", "bin/rdmarun", "the rdmarun binary")
 	flag.StringVar(&p.guest, "guest", "guests/hop_c", "the folder of the guest in C")
 	flag.StringVar(&p.scenario, "scenario", "scenarios/rping.yaml", "the scenario to run")
-	besidePeers := flag.Bool("peers", false, "measure beside other implementations, whose programs are installed")
+	withPeers := flag.Bool("peers", false, "compare with other implementations with installed programs")
 	flag.Parse()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), waitLimit)
 	defer cancel()
 	measured, skipped, table := figures{}, map[string]string{}, rows
 	var err error
-	if *besidePeers {
+	if *withPeers {
 		table = peerRows
 		err = measurePeers(ctx, p, measured, skipped)
 	} else {
@@ -54,6 +54,7 @@ func measure(ctx context.Context, p paths, all figures, skipped map[string]strin
 	inPairs := func(ctx context.Context, _ paths, all figures) error { return measureCrowd(ctx, all) }
 	meshes := func(ctx context.Context, p paths, all figures) error { return measureMeshes(ctx, p, all, skipped) }
 	asGuests := func(ctx context.Context, p paths, all figures) error { return measurePrograms(ctx, p, all, skipped) }
+	traces := func(ctx context.Context, p paths, all figures) error { return measureTraces(ctx, p, all, skipped) }
 	for _, step := range []struct {
 		what string
 		run  func(context.Context, paths, figures) error
@@ -68,6 +69,7 @@ func measure(ctx context.Context, p paths, all figures, skipped map[string]strin
 		{"starts of guests", starts},
 		{"a thousand guests", inPairs},
 		{"programs as guests", asGuests},
+		{"rdmarun trace", traces},
 		{"the scenario engine", measureEngine},
 		// Last: for a while after processes have spun, others are slower.
 		{"labs", measureLab},

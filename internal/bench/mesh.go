@@ -12,8 +12,8 @@ import (
 const (
 	// meshHosts measure each with each other, in rounds, each pair for meshTime milliseconds.
 	meshHosts, meshTime = 16, 200
-	// meshMeasure is how.  With 128 messages in flight, 8 MiB, the last ones of a pair would take as long as half of
-	// its time where sixteen hosts share a processor.
+	// meshMeasure is how. With 128 messages in flight (8 MiB), where sixteen hosts share a processor, the last
+	// ones of a pair would take half of its time.
 	meshMeasure = "kind: bandwidth, op: RDMA_WRITE, sizes: [64KiB], depth: 16, warmup: 1ns"
 )
 

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// peer is another implementation: a program of the distribution whose server and client talk on this host.
+// peer is another implementation: a program of the distribution.  Its server and its client talk on this host.
 type peer struct {
 	figure string
 	server []string // the client is the same with the server's address and more
@@ -49,27 +49,27 @@ var peers = []peer{
 	},
 }
 
-// peerRows stand beside what other implementations reach on the same machine in the same run.
+// peerRows are compared with other implementations on the same machine in the same run.
 var peerRows = []row{
 	{
-		title: "link udp: 64 B SEND one way, beside libfabric tcp", figure: "udp-send-64B", unit: "us",
-		beside: "libfabric-tcp-64B", mark: 1,
+		title: "link udp: 64 B SEND one way, relative to libfabric tcp", figure: "udp-send-64B", unit: "us",
+		relativeTo: "libfabric-tcp-64B", mark: 1,
 	},
 	{
-		title: "link udp: 64 B SEND one way, beside libfabric udp;ofi_rxd", figure: "udp-send-64B", unit: "us",
-		beside: "libfabric-rxd-64B", mark: 1,
+		title: "link udp: 64 B SEND one way, relative to libfabric udp;ofi_rxd", figure: "udp-send-64B", unit: "us",
+		relativeTo: "libfabric-rxd-64B", mark: 1,
 	},
 	{
-		title: "link udp: 1 MiB RDMA WRITE, beside libfabric udp;ofi_rxd", figure: "udp-write-1MiB", unit: "GB/s",
-		beside: "libfabric-rxd-1MiB", mark: 3, atLeast: true,
+		title: "link udp: 1 MiB RDMA WRITE, relative to libfabric udp;ofi_rxd", figure: "udp-write-1MiB", unit: "GB/s",
+		relativeTo: "libfabric-rxd-1MiB", mark: 3, atLeast: true,
 	},
 	{
-		title: "64 B RDMA WRITE one way, beside UCX posix put_lat", figure: "write-64B-one-way", unit: "us",
-		beside: "ucx-put-64B", mark: 1.5,
+		title: "64 B RDMA WRITE one way, relative to UCX posix put_lat", figure: "write-64B-one-way", unit: "us",
+		relativeTo: "ucx-put-64B", mark: 1.5,
 	},
 	{
-		title: "64 B SEND one way, beside UCX posix tag_lat", figure: "send-64B-one-way", unit: "us",
-		beside: "ucx-tag-64B", mark: 1,
+		title: "64 B SEND one way, relative to UCX posix tag_lat", figure: "send-64B-one-way", unit: "us",
+		relativeTo: "ucx-tag-64B", mark: 1,
 	},
 }
 
@@ -78,7 +78,7 @@ const peerPatience = 20 * time.Second
 
 func words(line string) []string { return strings.Fields(line) }
 
-// measurePeers takes our figures and theirs; what cannot be had is in skipped, with the reason.
+// measurePeers measures rdmarun and its peers. skipped has the reason for each value that cannot be measured.
 func measurePeers(ctx context.Context, p paths, all figures, skipped map[string]string) error {
 	for _, program := range []string{"bench_latency", "bench_udp"} {
 		if err := takeRows(ctx, filepath.Join(p.native, program), all); err != nil {

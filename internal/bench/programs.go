@@ -15,8 +15,8 @@ const (
 	rpingAsGuest  = "build/rdma-core/rping.wasm"
 )
 
-// measurePrograms takes the time from start to end of a rping whose ends are guests, and of one that is as it is, under
-// "rdmarun exec"; both over UDP.
+// measurePrograms measures the time from start to end of a rping between two guests, and of an unchanged one under
+// "rdmarun exec". Both run over UDP.
 func measurePrograms(ctx context.Context, p paths, all figures, skipped map[string]string) error {
 	if _, err := os.Stat(rpingAsGuest); err != nil {
 		skipped["rping-as-guests"] = err.Error()

@@ -10,10 +10,10 @@ import (
 // figures are measured values by name; the unit is the row's.
 type figures map[string]float64
 
-// row is one line of the table: a figure, what it stands beside, and the mark it must reach.
+// row is one line of the table: a measured value, its reference, and the threshold that it must reach.
 type row struct {
 	title, figure, unit string
-	beside              string  // the figure it is divided by; "" for an absolute mark
+	relativeTo          string  // the figure it is divided by; "" for an absolute mark
 	mark                float64 // of the ratio, or of the figure itself
 	atLeast             bool    // the mark is a lower bound
 }
@@ -23,35 +23,36 @@ var rows = []row{
 	{title: "8 B RDMA WRITE, one thread, batches of 16", figure: "write-8B", unit: "M/s", mark: 20, atLeast: true},
 	{title: "8 B SEND and receive, the same", figure: "send-8B", unit: "M/s", mark: 10, atLeast: true},
 	{
-		title: "8 B RDMA WRITE of 10,000 QPs, beside one", figure: "write-8B-10000-QPs", unit: "M/s",
-		beside: "write-8B", mark: 0.5, atLeast: true,
+		title: "8 B RDMA WRITE of 10,000 QPs, relative to one", figure: "write-8B-10000-QPs", unit: "M/s",
+		relativeTo: "write-8B", mark: 0.5, atLeast: true,
 	},
 	{title: "each of them, without its queues", figure: "qp-state", unit: "B", mark: 2048},
 	{title: "64 B RDMA WRITE one way, target spins on memory", figure: "write-64B-one-way", unit: "us", mark: 0.2},
 	{title: "64 B SEND one way, two threads, C caller", figure: "send-64B-one-way", unit: "us", mark: 0.3},
 	{
 		title: "the same, both ends WASM guests", figure: "guest-send-64B-one-way", unit: "us",
-		beside: "send-64B-one-way", mark: 1.8,
+		relativeTo: "send-64B-one-way", mark: 1.8,
 	},
 	{title: "more than the C caller", figure: "guest-send-64B-more", unit: "ns", mark: 120},
 	{
 		title: "64 B RDMA WRITE one way, both ends WASM guests", figure: "guest-write-64B-one-way", unit: "us",
-		beside: "write-64B-one-way", mark: 1.8,
+		relativeTo: "write-64B-one-way", mark: 1.8,
 	},
 	{
-		title: "8 B RDMA WRITE of a guest, batches of 16, beside native", figure: "guest-write-8B", unit: "M/s",
-		beside: "write-8B", mark: 0.8, atLeast: true,
+		title: "8 B RDMA WRITE of a guest, batches of 16, relative to native", figure: "guest-write-8B", unit: "M/s",
+		relativeTo: "write-8B", mark: 0.8, atLeast: true,
 	},
 	{
-		title: "1 MiB RDMA WRITE of a guest, beside native", figure: "guest-write-1MiB", unit: "GB/s",
-		beside: "write-1MiB", mark: 0.98, atLeast: true,
+		title: "1 MiB RDMA WRITE of a guest, relative to native", figure: "guest-write-1MiB", unit: "GB/s",
+		relativeTo: "write-1MiB", mark: 0.98, atLeast: true,
 	},
 	{
-		title: "64 KiB RDMA WRITE, beside memcpy", figure: "write-64KiB", unit: "GB/s", beside: "memcpy-64KiB",
+		title: "64 KiB RDMA WRITE, relative to memcpy", figure: "write-64KiB", unit: "GB/s", relativeTo: "memcpy-64KiB",
 		mark: 0.95, atLeast: true,
 	},
 	{
-		title: "1 MiB RDMA WRITE, beside memcpy", figure: "write-1MiB", unit: "GB/s", beside: "memcpy-1MiB", mark: 0.95,
+		title: "1 MiB RDMA WRITE, relative to memcpy", figure: "write-1MiB", unit: "GB/s",
+		relativeTo: "memcpy-1MiB", mark: 0.95,
 		atLeast: true,
 	},
 	{
@@ -60,23 +61,23 @@ var rows = []row{
 	},
 	{title: "each of 10,000 connections, both ends", figure: "connections-10000-each", unit: "KiB", mark: 16},
 	{
-		title: "the last 1,000 of them, beside the first", figure: "connections-last-1000", unit: "us",
-		beside: "connections-first-1000", mark: 3,
+		title: "the last 1,000 of them, relative to the first", figure: "connections-last-1000", unit: "us",
+		relativeTo: "connections-first-1000", mark: 3,
 	},
 	{title: "engine over packets, one thread", figure: "sim-packets", unit: "/s", mark: 1e6, atLeast: true},
 	{
-		title: "link udp: 1 MiB RDMA WRITE, beside UDP alone", figure: "udp-write-1MiB", unit: "GB/s",
-		beside: "raw-udp-bytes", mark: 0.6, atLeast: true,
+		title: "link udp: 1 MiB RDMA WRITE, relative to UDP alone", figure: "udp-write-1MiB", unit: "GB/s",
+		relativeTo: "raw-udp-bytes", mark: 0.6, atLeast: true,
 	},
 	{
-		title: "link udp: 64 B SEND one way, beside UDP alone", figure: "udp-send-64B", unit: "us",
-		beside: "raw-udp-one-way", mark: 1.25,
+		title: "link udp: 64 B SEND one way, relative to UDP alone", figure: "udp-send-64B", unit: "us",
+		relativeTo: "raw-udp-one-way", mark: 1.25,
 	},
 	{title: "link udp: 8 B RDMA WRITE, batches of 16", figure: "udp-write-8B", unit: "M/s", mark: 1, atLeast: true},
 	{title: "link udp: 1,000 connections, idle", figure: "udp-idle-1000", unit: "% of a core", mark: 1},
 	{
-		title: "ibv_rc_pingpong -e under exec: system time, beside user", figure: "exec-sleepers-system", unit: "s",
-		beside: "exec-sleepers-user", mark: 2,
+		title: "ibv_rc_pingpong -e under exec: system time, relative to user", figure: "exec-sleepers-system",
+		unit: "s", relativeTo: "exec-sleepers-user", mark: 2,
 	},
 	{title: "guest -> host -> C: poll of an empty CQ", figure: "guest-empty-poll", unit: "ns", mark: 60},
 	{title: "more than a call of a guest to the host", figure: "guest-empty-poll-more", unit: "ns", mark: 16},
@@ -86,16 +87,18 @@ var rows = []row{
 	{title: "1,000 guests in C connected in pairs, cached", figure: "guests-1000-connected", unit: "s", mark: 3},
 	{title: "each of them, with its memory", figure: "guests-1000-each", unit: "KiB", mark: 1024},
 	{
-		title: "rping -C 1000 -S 1000 as guests, beside the same under exec", figure: "rping-as-guests", unit: "s",
-		beside: "rping-native", mark: 2,
+		title: "rping -C 1000 -S 1000 as guests, relative to the same under exec", figure: "rping-as-guests", unit: "s",
+		relativeTo: "rping-native", mark: 2,
 	},
+	{title: "more for a post or poll under rdmarun trace", figure: "trace-data-call", unit: "ns", mark: 150},
+	{title: "more for a call that makes a queue pair", figure: "trace-queue-pair", unit: "ns", mark: 500},
 	{title: "rdmarun run rping.yaml, wall", figure: "run-wall", unit: "ms", mark: 50},
 	{title: "rdmarun run rping.yaml, peak memory", figure: "run-peak", unit: "MiB", mark: 64},
 	{title: "validate 1,000 files of 60 lines", figure: "validate-1000", unit: "s", mark: 2},
 	{title: "a case of 100 steps, checked and run", figure: "steps-100", unit: "ms", mark: 5},
 	{
-		title: "a step of 10,000, beside one of 100", figure: "step-of-10000", unit: "us", beside: "step-of-100",
-		mark: 1.5,
+		title: "a step of 10,000, relative to one of 100", figure: "step-of-10000", unit: "us",
+		relativeTo: "step-of-100", mark: 1.5,
 	},
 	{title: "what the engine adds to a verb", figure: "engine-overhead", unit: "us", mark: 20},
 	{
@@ -103,16 +106,16 @@ var rows = []row{
 		unit: "us", mark: 150,
 	},
 	{
-		title: "a step of many on one other host, beside here", figure: "lab-steps-alone", unit: "us",
-		beside: "here-steps-alone", mark: 1.2,
+		title: "a step of many on one other host, relative to here", figure: "lab-steps-alone", unit: "us",
+		relativeTo: "here-steps-alone", mark: 1.2,
 	},
 	{
-		title: "measure, a 64 KiB WRITE between two agents, beside two roles here", figure: "lab-measure-write",
-		unit: "us", beside: "here-measure-write", mark: 1.05,
+		title: "measure, a 64 KiB WRITE between two agents, relative to two roles here", figure: "lab-measure-write",
+		unit: "us", relativeTo: "here-measure-write", mark: 1.05,
 	},
 	{
-		title: "measure, a 64 B SEND and back between two agents, beside two roles here", figure: "lab-measure-send",
-		unit: "us", beside: "here-measure-send", mark: 1.05,
+		title:  "measure, a 64 B SEND and back between two agents, relative to two roles here",
+		figure: "lab-measure-send", unit: "us", relativeTo: "here-measure-send", mark: 1.05,
 	},
 	{title: "rdmarun run rping.yaml over two agents, wall", figure: "lab-run-wall", unit: "ms", mark: 1000},
 	{title: "the same over two agents that wait on a NATS server", figure: "joined-run-wall", unit: "ms", mark: 1000},
@@ -120,17 +123,17 @@ var rows = []row{
 	{title: "the controller's peak memory", figure: "lab-64-peak", unit: "MiB", mark: 100},
 	{title: "the same, with 100,000 records", figure: "lab-records-peak", unit: "MiB", mark: 100},
 	{
-		title: "a mesh of 16 network namespaces, 0.2 s a pair, beside its 15 rounds", figure: "mesh-16", unit: "s",
-		beside: "mesh-16-ideal", mark: 1.3,
+		title: "a mesh of 16 network namespaces, 0.2 s a pair, relative to its 15 rounds", figure: "mesh-16", unit: "s",
+		relativeTo: "mesh-16-ideal", mark: 1.3,
 	},
 	{title: "report of 100 MB of records, peak memory", figure: "report-peak", unit: "MiB", mark: 300},
 }
 
 // judge returns the value that the mark is about and whether it is reached.
-func (r row) judge(all figures) (value float64, ok bool) {
+func (r row) compare(all figures) (value float64, ok bool) {
 	value = all[r.figure]
-	if r.beside != "" {
-		value /= all[r.beside]
+	if r.relativeTo != "" {
+		value /= all[r.relativeTo]
 	}
 	if r.atLeast {
 		return value, value >= r.mark
@@ -138,8 +141,8 @@ func (r row) judge(all figures) (value float64, ok bool) {
 	return value, value <= r.mark
 }
 
-func (r row) verdict(all figures) (text string, ok bool) {
-	value, ok := r.judge(all)
+func (r row) result(all figures) (text string, ok bool) {
+	value, ok := r.compare(all)
 	bound, unit := "<=", " "+r.unit
 	if r.atLeast {
 		bound = ">="
@@ -148,7 +151,7 @@ func (r row) verdict(all figures) (text string, ok bool) {
 	if !ok {
 		text = "MISSED"
 	}
-	if r.beside != "" {
+	if r.relativeTo != "" {
 		return fmt.Sprintf("%.2f x\t%s %.2f x\t%s", value, bound, r.mark, text), ok
 	}
 	return fmt.Sprintf("\t%s %g%s\t%s", bound, r.mark, unit, text), ok
@@ -161,11 +164,11 @@ func printTable(w io.Writer, rows []row, all figures, skipped map[string]string)
 	fmt.Fprintln(table, "ROW\tMEASURED\tRATIO\tMUST BE\t")
 	fmt.Fprintf(table, "a cache line one way (the floor)\t%.3f us\t\t\t\n", all["cache-line-one-way"])
 	for _, r := range rows {
-		if reason := skipped[r.beside]; reason != "" {
+		if reason := skipped[r.relativeTo]; reason != "" {
 			fmt.Fprintf(table, "%s\t%.4g %s\tskipped: %s\t\t\n", r.title, all[r.figure], r.unit, reason)
 			continue
 		}
-		text, ok := r.verdict(all)
+		text, ok := r.result(all)
 		if !ok {
 			missed++
 		}

@@ -13,8 +13,8 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// measureStarts measures from the file of a guest, compiled before, to its end: one in C, which sends itself a message,
-// and nothing in Go and in a script.
+// measureStarts measures from the file of a guest, compiled before, to its end. The one in C sends itself a message;
+// those in Go and in a script do nothing.
 func measureStarts(ctx context.Context, all figures, skipped map[string]string) error {
 	folder, err := os.MkdirTemp("", "rdmarun-bench")
 	if err != nil {
@@ -27,7 +27,7 @@ func measureStarts(ctx context.Context, all figures, skipped map[string]string) 
 		"guests/hello_c/hello.c", "-o", module).Run(); err != nil {
 		return err
 	}
-	provider, err := rdmacore.Open("soft")
+	provider, err := rdmacore.Open(rdmacore.Soft)
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Modules are small modules whose compilation takes long or much, by what they have much of.
+// Modules are small modules that take much time or memory to compile, by what they have much of.
 func Modules() map[string][]byte {
 	number := func(n int) []byte { return binary.AppendUvarint(nil, uint64(n)) }
 	get := func(n int) []byte { return append([]byte{0x20}, number(n)...) }

@@ -1,8 +1,8 @@
-// Package corpus reads the scenarios that tests take through the checker: archives of a subject each
-// (golang.org/x/tools/txtar), in which NAME.yaml is a case and NAME.golden what is said of it.  Other files are what
+// Package corpus reads the scenarios that tests pass through the checker. They are archives of a subject each
+// (golang.org/x/tools/txtar), in which NAME.yaml is a case and NAME.golden the expected output. Other files are what
 // cases import.
 //
-// A file that is no text, or does not end with a newline, stands there as NAME.quoted, a string of Go.
+// A file that is no text, or does not end with a newline, is there as NAME.quoted, a string of Go.
 package corpus
 
 import (
@@ -25,7 +25,7 @@ type Case struct {
 	Path string // as messages have it: that of a file in the archives' folder
 	Text []byte
 	Want string // what the checker says of it
-	// Golden says where Want stands.
+	// Golden is the place of Want.
 	Golden  string
 	archive *archive
 }
@@ -114,7 +114,7 @@ func (c *Corpus) unpack(t testing.TB, a *archive, file txtar.File) {
 	c.Cases = append(c.Cases, each)
 }
 
-// find is where a file stands in the archive, quoted or not.
+// find is where a file is in the archive, quoted or not.
 func (a *archive) find(name string) (at int, ok bool) {
 	at = slices.IndexFunc(a.content.Files, func(file txtar.File) bool {
 		return strings.TrimSuffix(file.Name, quoted) == name
@@ -139,7 +139,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// Update makes text what is said of a case; Save writes it.
+// Update makes text the output of a case; Save writes it.
 func (c *Corpus) Update(each *Case, text string) {
 	a, name := each.archive, each.Name+".golden"
 	if at, ok := a.find(name); ok {

@@ -1,12 +1,12 @@
 // Command enums writes what follows from the constants of an enum: the table of its names, String and Parse.
 //
-// It reads Go files, and takes each const block whose comment has a line
+// It reads Go files, and takes each const block with a comment that has a line
 //
 //	//enum:names "KIND" [PREFIX] [flags] [string-only]
 //
 // KIND is what an error calls the enum.  The name of a constant is that of its C value without PREFIX:
-// C.IBV_QPS_RESET is RESET with the prefix IBV_QPS_.  A constant whose value is a number has its name in a comment at
-// the end of its line.  A bit set (flags) is printed and parsed as names with "|" between them; string-only leaves
+// C.IBV_QPS_RESET is RESET with the prefix IBV_QPS_.  A constant with a number as its value has its name in a comment
+// at the end of its line.  A bit set (flags) is printed and parsed as names with "|" between them; string-only leaves
 // Parse out.
 package main
 

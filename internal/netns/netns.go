@@ -1,5 +1,5 @@
-// Package netns makes hosts for tests and benchmarks: network namespaces with wires between, in a user namespace of
-// their own, so that tests do not need root.
+// Package netns makes hosts for tests and benchmarks. They are network namespaces with wires between, in a user
+// namespace of their own, so that tests do not need root.
 package netns
 
 import (
@@ -70,7 +70,7 @@ type Hosts struct {
 // Pair are two hosts with a wire between, which has an end "near" and an end "far".
 func Pair(ctx context.Context) (*Hosts, error) { return start(ctx, pair, 2) }
 
-// Bridge are hosts on a bridge, whose ends of the wires to it are all called "wire".
+// Bridge are hosts on a bridge.  Their ends of the wires to it are all called "wire".
 func Bridge(ctx context.Context, count int) (*Hosts, error) { return start(ctx, bridge, count) }
 
 // Address is that of the i-th host on a bridge.

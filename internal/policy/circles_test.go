@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// houses are looked at one by one: the core, its tests, and the library that is preloaded into others' programs.  That
+// parts are looked at one by one: the core, its tests, and the library that is preloaded into others' programs.  That
 // has functions of the same names as the core's provider table.
-var houses = [][]string{
+var parts = [][]string{
 	{"rdmacore/provider", "rdmacore/core", "rdmacore/measure", "rdmacore/verbs", "rdmacore/soft", "rdmacore/soft/*"},
 	{"rdmacore/ctest/*"},
 	{"rdmacore/preload"},
@@ -38,28 +38,28 @@ var (
 // The C core has no circles: a file uses only what is below it.  The compiler would not mind, but who reads one
 // file of a circle has to read them all.
 func TestCFilesHaveNoCircles(t *testing.T) {
-	for _, house := range houses {
-		files := cFiles(t, house)
+	for _, graph := range parts {
+		files := cFiles(t, graph)
 		if len(files) < 5 {
-			t.Fatalf("%v: only %d files were found", house, len(files))
+			t.Fatalf("%v: only %d files were found", graph, len(files))
 		}
 		for _, circle := range circles(includesOf(files)) {
-			t.Errorf("%v: headers include one another in a circle: %s", house, strings.Join(circle, " -> "))
+			t.Errorf("%v: headers include one another in a circle: %s", graph, strings.Join(circle, " -> "))
 		}
 		for _, circle := range circles(callsOf(files)) {
-			t.Errorf("%v: functions call one another in a circle: %s", house, strings.Join(circle, " -> "))
+			t.Errorf("%v: functions call one another in a circle: %s", graph, strings.Join(circle, " -> "))
 		}
 	}
 }
 
 func TestCirclesAreFound(t *testing.T) {
-	house := map[string][]string{"top": {"left", "right"}, "left": {"low"}, "right": {"low"}, "low": nil}
-	if found := circles(house); len(found) != 0 {
-		t.Errorf("circles of a house that has none: %v", found)
+	graph := map[string][]string{"top": {"left", "right"}, "left": {"low"}, "right": {"low"}, "low": nil}
+	if found := circles(graph); len(found) != 0 {
+		t.Errorf("circles of a graph that has none: %v", found)
 	}
-	house["low"] = []string{"right"}
+	graph["low"] = []string{"right"}
 	want := []string{"low", "right", "low"}
-	if found := circles(house); len(found) != 1 || !slices.Equal(found[0], want) {
+	if found := circles(graph); len(found) != 1 || !slices.Equal(found[0], want) {
 		t.Errorf("circles: %v, want %v alone", found, want)
 	}
 }
@@ -88,7 +88,7 @@ func cFiles(t *testing.T, folders []string) map[string]*cFile {
 	return files
 }
 
-// nameOf is how a header is included: from rdmacore, and by its own name alone where it has no other room's.
+// nameOf is how a header is included: from rdmacore, and by its own name alone in its own component.
 func nameOf(path string) string {
 	name, _ := strings.CutPrefix(filepath.ToSlash(path), root+"/rdmacore/")
 	name = strings.TrimSuffix(strings.TrimSuffix(name, ".c"), ".h")

@@ -18,7 +18,7 @@ var (
 	aPath = regexp.MustCompile(`^[\w.-]+(/[\w.-]+)+$`)
 )
 
-// isBuilt tells of a path that a fresh checkout has not.
+// isBuilt reports whether a fresh checkout lacks a path.
 func isBuilt(file string) bool {
 	return within(file, "bin") || within(file, "build") || strings.HasSuffix(file, ".wasm")
 }
@@ -74,7 +74,7 @@ func TestDecisionsHaveOneForm(t *testing.T) {
 	}
 }
 
-// The documents for people who change the project are right about files: each path in backquotes exists, and the
+// The documents for people who change the project are right about files. Each path in backquotes exists, and the
 // functions named after it are in it.
 func TestDocumentsNameWhatIsThere(t *testing.T) {
 	total := 0

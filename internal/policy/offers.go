@@ -18,8 +18,8 @@ type Offers struct {
 	Excused map[string]string
 }
 
-// Missing says what does not hold: an operation that is neither offered nor excused, or both, and names of
-// operations and rows that there are not.
+// Missing returns what is wrong: an operation that is neither offered nor excused, or both, and names of operations
+// and rows that do not exist.
 func (o *Offers) Missing(operations []string) []string {
 	var list []string
 	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }

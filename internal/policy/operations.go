@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Operations lists the exported functions ("func.Open") and methods ("QP.Modify") of the package in a directory,
-// without those that parse and print names, and those of errors.  What the core can do has to be a verb of scenarios
-// and a function of guests: the tests of both tables ask here what there is.
+// Operations lists the exported functions ("func.Open") and methods ("QP.Modify") of the package in a directory. Those
+// that parse and print names, and those of errors, are left out. What the core can do must be a verb of scenarios and
+// a function of guests. The tests of both tables ask here what there is.
 func Operations(directory string) ([]string, error) {
 	paths, err := filepath.Glob(filepath.Join(directory, "*.go"))
 	if err != nil {

@@ -1,9 +1,10 @@
-// Command prose writes the texts of the Go sources that users read to files that vale checks: help, flags and errors.
+// Command prose writes the texts of sources to files that vale checks. These are help, flags, errors and other
+// sentences of Go, and comments of all languages.
 //
 //	go run ./internal/prose DIRECTORY SOURCE...
 //
-// Each source gets a file of its path below help, flags and errors, with each text on the line that it has in the
-// source.
+// Each source gets a file of its path below help, flags, errors, texts and comments.  Each text is on the line that it
+// has in the source.
 package main
 
 import (
@@ -14,13 +15,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
 )
 
 // kinds are the folders below the directory, one of a kind of text each.
-var kinds = []string{"help", "flags", "errors"}
+var kinds = []string{"help", "flags", "errors", "texts", "comments"}
 
 func main() {
 	if len(os.Args) < 3 {
@@ -33,7 +35,21 @@ func main() {
 	}
 }
 
-// extract writes the texts of all Go files below the sources, tests left out.
+// foreign are folders with texts of others.
+var foreign = map[string]bool{"node_modules": true, "target": true}
+
+// isTestdata finds files of tests. Those that are no programs have texts which are bad on purpose.
+var isTestdata = regexp.MustCompile(`(?:^|/)testdata/`)
+
+// isProgram is true for the ends of names of programs.
+var isProgram = map[string]bool{
+	".go": true, ".c": true, ".h": true, ".js": true, ".rs": true, ".ts": true, ".wat": true,
+}
+
+// shebang begins a script of a shell.
+var shebang = regexp.MustCompile(`^#!\S*[/ ](?:ba)?sh\n|^#!/usr/bin/env (?:ba)?sh\n`)
+
+// extract writes the texts of all source files below the sources.
 func extract(dir string, sources []string) error {
 	for _, kind := range kinds {
 		if err := os.RemoveAll(filepath.Join(dir, kind)); err != nil {
@@ -45,19 +61,34 @@ func extract(dir string, sources []string) error {
 			if err != nil {
 				return err
 			}
-			if entry.IsDir() && entry.Name() == "testdata" {
+			if entry.IsDir() && foreign[entry.Name()] {
 				return filepath.SkipDir
 			}
-			if entry.IsDir() || filepath.Ext(file) != ".go" || strings.HasSuffix(file, "_test.go") {
+			if !entry.Type().IsRegular() || isTestdata.MatchString(file) && !isProgram[filepath.Ext(file)] {
 				return nil
 			}
 			text, err := os.ReadFile(file)
-			if err != nil {
+			if err != nil || generated.Match(text) {
 				return err
 			}
-			found, err := textsOf(file, text)
-			if err != nil {
-				return err
+			found := texts{}
+			switch kind := filepath.Ext(file); {
+			case kind == ".go":
+				if err := goTexts(found, file, text); err != nil {
+					return err
+				}
+			case kind == ".c", kind == ".h":
+				cComments(found, string(text), lexemes[".c"])
+			case lexemes[kind] != nil:
+				cComments(found, string(text), lexemes[kind])
+			case kind == ".js":
+				cComments(found, string(text), lexemes[".ts"])
+			case kind == ".yaml", kind == ".yml", kind == ".sh", kind == ".mk", kind == ".py", shebang.Match(text):
+				lineComments(found, string(text), hash)
+			case kind == ".wat":
+				lineComments(found, string(text), semicolons)
+			default:
+				return nil
 			}
 			return write(dir, file, found)
 		})
@@ -76,40 +107,81 @@ func (x texts) add(kind string, line int, text string) {
 		x[kind] = map[int]string{}
 	}
 	for i, each := range strings.Split(text, "\n") {
-		x[kind][line+i] = strings.TrimSpace(x[kind][line+i] + " " + each)
+		before := x[kind][line+i]
+		if kind == "texts" && before != "" && strings.HasPrefix(each, "- ") {
+			before, each = before+".", strings.ToUpper(each[2:3])+each[3:] // another text on the same line
+		}
+		x[kind][line+i] = strings.TrimSpace(before + " " + each)
 	}
 }
 
-// isErrorCall tells of functions whose texts are messages for users.
+// isErrorCall is true for functions with texts that are messages for users.
 var isErrorCall = map[string]bool{
 	"Errorf": true, "New": true, "usageError": true, "WithHint": true, "withHint": true, "failure": true, "fail": true,
 	"Wrong": true,
 }
 
-// textsOf finds the texts of a Go file.
-func textsOf(name string, text []byte) (texts, error) {
+// badTexts is the test of the rules, with texts that they must find.
+const badTexts = "internal/prose/prose_test.go"
+
+// goTexts finds the texts of a Go file.
+func goTexts(found texts, name string, text []byte) error {
 	set := token.NewFileSet()
-	file, err := parser.ParseFile(set, name, text, parser.SkipObjectResolution)
+	file, err := parser.ParseFile(set, name, text, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	found := texts{}
+	goComments(found, set, file)
+	if filepath.ToSlash(name) == badTexts {
+		return nil
+	}
+	seen := map[*ast.BasicLit]bool{}
 	add := func(kind, prefix string, expression ast.Expr) {
-		literal, ok := expression.(*ast.BasicLit)
-		if !ok || literal.Kind != token.STRING {
-			return
+		for i, literal := range literals(expression) {
+			seen[literal] = true
+			value, err := strconv.Unquote(literal.Value)
+			if err != nil || i == 0 && !strings.Contains(value, " ") {
+				return
+			}
+			if i == 0 {
+				value = prefix + value
+			}
+			switch {
+			case kind == "texts" && literal.Value[0] == '"':
+				value = strings.ReplaceAll(value, "\n", " ") // which are no lines of the source
+			case kind == "help":
+				value = entry.ReplaceAllString(value, "- ")
+			}
+			found.add(kind, set.Position(literal.Pos()).Line, readable(value))
 		}
-		value, err := strconv.Unquote(literal.Value)
-		if err != nil || !strings.Contains(value, " ") {
-			return
-		}
-		found.add(kind, set.Position(literal.Pos()).Line, prefix+readable(value))
 	}
 	ast.Inspect(file, func(node ast.Node) bool {
 		switch n := node.(type) {
 		case *ast.KeyValueExpr:
-			if key, ok := n.Key.(*ast.Ident); ok && (key.Name == "Short" || key.Name == "Long") {
+			switch key, _ := n.Key.(*ast.Ident); {
+			case key == nil:
+			case key.Name == "Short", key.Name == "Long":
 				add("help", "", n.Value)
+			case key.Name == "Example": // commands
+				return false
+			}
+		case *ast.ValueSpec:
+			switch name := n.Names[0].Name; {
+			case len(n.Values) != 1:
+			case strings.HasSuffix(name, "Long"):
+				add("help", "", n.Values[0])
+			case strings.HasSuffix(name, "Example"): // commands
+				return false
+			}
+		case *ast.Field:
+			if n.Tag == nil {
+				return true
+			}
+			seen[n.Tag] = true
+			if tag, err := strconv.Unquote(n.Tag.Value); err == nil {
+				if doc := reflect.StructTag(tag).Get("doc"); doc != "" {
+					found.add("help", set.Position(n.Tag.Pos()).Line, "- "+readable(doc))
+				}
 			}
 		case *ast.CallExpr:
 			called := ""
@@ -127,10 +199,47 @@ func textsOf(name string, text []byte) (texts, error) {
 			case len(n.Args) > 2 && (strings.HasSuffix(called, "Var") || strings.HasSuffix(called, "VarP")):
 				add("flags", "- ", n.Args[len(n.Args)-1])
 			}
+		case *ast.BinaryExpr:
+			if parts := literals(n); len(parts) > 0 && !seen[parts[0]] && isSentence(parts) {
+				add("texts", "- ", n)
+			}
+		case *ast.BasicLit: // after what it is a part of
+			if n.Kind == token.STRING && !seen[n] && isSentence([]*ast.BasicLit{n}) {
+				add("texts", "- ", n)
+			}
 		}
 		return true
 	})
-	return found, nil
+	return nil
+}
+
+// sentence finds texts for readers among strings: four words in a row.
+var sentence = regexp.MustCompile(`[A-Za-z]{2,}[,.:;]? [a-z]+[,.:;]? [a-z]+[,.:;]? [A-Za-z]+`)
+
+func isSentence(parts []*ast.BasicLit) bool {
+	text := ""
+	for _, each := range parts {
+		text += strings.Trim(each.Value, "\"`")
+	}
+	return sentence.MatchString(text)
+}
+
+// entry begins an entry of a list of words in a help text: two blanks, and its other lines have more.
+var entry = regexp.MustCompile(`(?m)^  (?:\b|\B-)`)
+
+// literals are the strings of which an expression joins a text.
+func literals(expression ast.Expr) []*ast.BasicLit {
+	switch e := expression.(type) {
+	case *ast.BasicLit:
+		if e.Kind == token.STRING {
+			return []*ast.BasicLit{e}
+		}
+	case *ast.BinaryExpr:
+		return append(literals(e.X), literals(e.Y)...)
+	case *ast.ParenExpr:
+		return literals(e.X)
+	}
+	return nil
 }
 
 // verbs are those of fmt, which a reader sees as a word or a number.

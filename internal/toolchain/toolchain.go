@@ -1,5 +1,5 @@
-// Package toolchain tells tests which compilers of guests this machine has.  Where continuous integration runs all of
-// them must be there ($CI).
+// Package toolchain finds the compilers of guests that this machine has, for tests.  Where continuous integration runs
+// all of them must be there ($CI).
 package toolchain
 
 import (

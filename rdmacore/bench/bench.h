@@ -1,4 +1,4 @@
-/* What the programs of this folder share: time, and a row of the table as internal/bench reads it. */
+/* What the programs of this folder share: time, and a row of the table that internal/bench reads. */
 #ifndef BENCH_H
 #define BENCH_H
 
@@ -20,7 +20,7 @@ static inline double now(void)
 	return nanoseconds(CLOCK_MONOTONIC);
 }
 
-/* Of what one thread does alone: on a machine that others use, too, wall-clock time tells of them. */
+/* For single-threaded work: on a shared machine wall-clock time includes other programs. */
 static inline double processor_time(void)
 {
 	return nanoseconds(CLOCK_THREAD_CPUTIME_ID);
@@ -33,7 +33,7 @@ static inline int ascending(const void *a, const void *b)
 	return (difference > 0) - (difference < 0);
 }
 
-/* Sorts them. */
+/* Sorts values. */
 static inline double median(double *values, size_t count)
 {
 	qsort(values, count, sizeof(*values), ascending);

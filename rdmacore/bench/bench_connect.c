@@ -1,7 +1,7 @@
 /*
- * Connections on soft: how many a second one thread makes and ends, and what many at once cost.
+ * Connections on soft: how many one thread creates and ends in a second, and what many at once cost.
  *
- * Prints one line a row: name, value, unit.
+ * Prints one line for each row: name, value, unit.
  */
 #include <malloc.h>
 
@@ -53,7 +53,7 @@ static void stop(struct ends *ends)
 	ends->provider->rdma_destroy_event_channel(ends->passive);
 }
 
-/* As cmtime of rdma-core does it: queue pairs are the user's, and none are needed here. */
+/* Like cmtime of rdma-core: queue pairs are the user's, and none are needed here. */
 static void connect_one(struct ends *ends, uint32_t number, struct rdma_cm_id **client,
 			struct rdma_cm_id **child)
 {
@@ -107,7 +107,10 @@ static void bench_cycles(struct core_provider *provider)
 	stop(&ends);
 }
 
-/* What the first and the last thousand take tells whether it is linear, and the heap what one costs: both ends. */
+/*
+ * The times of the first and the last thousand show whether it is linear, and the heap shows what one costs, with
+ * both ends.
+ */
 static void bench_many(struct core_provider *provider)
 {
 	static struct rdma_cm_id *clients[MANY], *children[MANY];

@@ -1,8 +1,8 @@
 /*
- * Large RDMA WRITEs beside memcpy of the same buffers, by turns: what the soft provider adds to the one copy
- * that its local link makes.  Each row is the median of many short rounds.
+ * Large RDMA WRITEs and memcpy of the same buffers, in turns. The difference is what the soft provider adds to the one
+ * copy that its local link makes. Each row is the median of many short rounds.
  *
- * Prints one line a row: name, value, unit.
+ * Prints one line for each row: name, value, unit.
  */
 #include "bench.h"
 #include "ctest/support/check.h"
@@ -23,7 +23,7 @@ static double copy(struct pair *pair, size_t length)
 	return BATCH * (double)length / (now() - begin);
 }
 
-/* In batches, of which the last request is signaled, as other programs that measure this have it. */
+/* In batches, of which the last request is signaled, as in other programs that measure this. */
 static double write(struct pair *pair, size_t length)
 {
 	struct ibv_sge sge = {(uintptr_t)pair->client.memory, (uint32_t)length, pair->client.mr->lkey};

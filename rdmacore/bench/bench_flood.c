@@ -1,15 +1,17 @@
 /*
- * Floods of forged connection requests from another host, and how clients get on meanwhile.  The hosts are network
- * namespaces, so it needs root and ip(8).
+ * Floods of forged connection requests from another host, and how clients are served meanwhile. The hosts are
+ * network namespaces, so it needs root and ip(8).
  *
  *   bench_flood RATE SOURCE [PLACES [BUFFER]]
  *
- * SOURCE: random, one (which nobody has), or host (which answers, as it has a process of its own).  PLACES: connections that
- * the server takes (0: all); it rejects what comes after.  BUFFER: bytes that each socket asks for, as if net.core.rmem_max were no
- * more.  Prints one line: what was sent a second, how much the server grew, how many
- * requests its program saw, and how long clients took: five of hosts that were never seen, and one of them again.  A second line
- * is of a connection that was there before: a READ of 8 bytes, one after another, and WRITEs of 64 KiB, before the flood and in it, and the
- * longest time from the end of one WRITE to that of the next.
+ * SOURCE: random, one (an address without a host), or host (a process that answers). PLACES: connections that the
+ * server accepts (0: all); it rejects further ones. BUFFER: bytes that each socket requests, as if net.core.rmem_max
+ * were no more.
+ *
+ * Prints one line: packets sent in a second, growth of the server, requests that its program got, and how long clients
+ * took. The clients are five of new hosts, and one of them again. A second line is about a connection that existed
+ * before. It has READs of 8 bytes, one after another, and WRITEs of 64 KiB, before and during the flood. Its last
+ * value is the longest time from the end of one WRITE to the end of the next.
  */
 #include <arpa/inet.h>
 #include <poll.h>
@@ -49,7 +51,7 @@
 #define READS_MAX 1000000
 #define MEASURED 1000000000 /* nanoseconds of each */
 
-/* What the processes tell each other. */
+/* What the processes share. */
 static struct shared {
 	_Atomic long idle, peak; /* KiB of the server */
 	_Atomic uint64_t sent, nanoseconds;
@@ -57,14 +59,14 @@ static struct shared {
 	_Atomic bool ready, flooding;
 	uint64_t address; /* of the server's memory */
 	_Atomic uint32_t rkey; /* 0: the first connection has not come */
-	_Atomic int wanted, measured; /* how often the first connection is to be measured, and was */
+	_Atomic int wanted, measured; /* how often the first connection must be measured, and was */
 	struct {
-		double median, most, longest; /* READ: us, of a half, of 99 in 100, and of all */
-		double megabytes, gap; /* WRITE: a second, and the longest time from one to the next, us */
+		double median, most, longest; /* READ in us: median, 99th percentile, maximum */
+		double megabytes, gap; /* WRITE: MB/s, and the longest time between two, in us */
 	} results[2];
 } *shared;
 
-static int32_t buffer; /* 0: as usual */
+static int32_t buffer; /* 0: the default */
 
 static struct core_provider *open_udp(void)
 {
@@ -77,16 +79,6 @@ static struct core_provider *open_udp(void)
 	if (buffer)
 		((struct soft_host *)provider->host)->udp->buffer_wanted = buffer;
 	return provider;
-}
-
-static struct sockaddr_storage address_of(const char *text, uint16_t port)
-{
-	struct sockaddr_storage address = {.ss_family = AF_INET};
-	struct sockaddr_in *in4 = (void *)&address;
-
-	CHECK(inet_pton(AF_INET, text, &in4->sin_addr) == 1);
-	in4->sin_port = htons(port);
-	return address;
 }
 
 static uint64_t now(void)
@@ -118,10 +110,10 @@ static void end_connection(struct core_provider *provider, struct rdma_cm_id *id
 	CHECK(!provider->rdma_destroy_id(id));
 }
 
-/* Its first connection, which stays, and is none of the places. */
+/* The first connection, which stays and does not count as one of PLACES. */
 static struct rdma_cm_id *established;
 
-static void lend_memory(struct core_provider *provider, struct rdma_cm_id *id)
+static void register_memory(struct core_provider *provider, struct rdma_cm_id *id)
 {
 	char *memory = calloc(1, MEMORY);
 	struct ibv_mr *mr = provider->ibv_reg_mr(id->pd, memory, MEMORY, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
@@ -139,7 +131,7 @@ static void take_request(struct core_provider *provider, struct rdma_cm_id *id, 
 
 	if (!established) {
 		CHECK(!provider->rdma_create_qp(id, NULL, &attr) && !provider->rdma_accept(id, &param));
-		lend_memory(provider, id);
+		register_memory(provider, id);
 		return;
 	}
 	atomic_fetch_add(&shared->requests, 1);
@@ -154,7 +146,7 @@ static void take_request(struct core_provider *provider, struct rdma_cm_id *id, 
 
 static void serve(uint32_t places)
 {
-	struct sockaddr_storage address = address_of(SERVER, PORT);
+	struct sockaddr_storage address = ipv4_address(SERVER, PORT);
 	struct core_provider *provider = open_udp();
 	struct rdma_event_channel *channel = create_channel(provider);
 	struct rdma_cm_event *event;
@@ -194,7 +186,7 @@ static void serve(uint32_t places)
 	}
 }
 
-/* --- who floods -------------------------------------------------------------------------------------- */
+/* --- the flooding host ------------------------------------------------------------------------------ */
 
 static void make_request(struct forged *forged, const uint8_t source[4], uint32_t number)
 {
@@ -202,7 +194,7 @@ static void make_request(struct forged *forged, const uint8_t source[4], uint32_
 	struct soft_cm_message req = {
 		.attribute = SOFT_CM_REQ, .transaction = number, .local = number, .guid = UINT64_C(0x0200000000abcdef) ^ number,
 		.qp_num = number & 0xffffff, .port_space = RDMA_PS_TCP, .path = {.mtu = IBV_MTU_1024}, .responder_resources = 1,
-		.initiator_depth = 1, .source = address_of(SERVER, 1000), .destination = address_of(SERVER, PORT),
+		.initiator_depth = 1, .source = ipv4_address(SERVER, 1000), .destination = ipv4_address(SERVER, PORT),
 	};
 
 	memcpy(&((struct sockaddr_in *)&req.source)->sin_addr, source, 4);
@@ -212,7 +204,7 @@ static void make_request(struct forged *forged, const uint8_t source[4], uint32_
 
 static void flood(uint64_t rate, const char *kind)
 {
-	struct sockaddr_storage to = address_of(SERVER, 0);
+	struct sockaddr_storage to = ipv4_address(SERVER, 0);
 	static struct forged packets[BATCH];
 	struct mmsghdr headers[BATCH] = {0};
 	struct soft_random random = {.state = 1};
@@ -251,10 +243,10 @@ static void flood(uint64_t rate, const char *kind)
 
 /* --- clients ----------------------------------------------------------------------------------------- */
 
-/* The process of a host: it answers what other hosts ask it. */
+/* The process of a host, which answers other hosts. */
 static void be_host(const char *address)
 {
-	struct sockaddr_storage own = address_of(address, PORT);
+	struct sockaddr_storage own = ipv4_address(address, PORT);
 	struct core_provider *provider = open_udp();
 	struct rdma_event_channel *channel = create_channel(provider);
 	struct rdma_cm_id *id;
@@ -266,8 +258,8 @@ static void be_host(const char *address)
 		pause();
 }
 
-/* Whether that event came. */
-static bool hears(struct core_provider *provider, struct rdma_event_channel *channel, enum rdma_cm_event_type type)
+/* Whether that event comes. */
+static bool gets_event(struct core_provider *provider, struct rdma_event_channel *channel, enum rdma_cm_event_type type)
 {
 	struct pollfd readable = {.fd = channel->fd, .events = POLLIN};
 	struct rdma_cm_event *event;
@@ -281,25 +273,25 @@ static bool hears(struct core_provider *provider, struct rdma_event_channel *cha
 	return right;
 }
 
-/* Milliseconds from rdma_connect to ESTABLISHED; -1: not at all. */
+/* Milliseconds from rdma_connect to ESTABLISHED; -1: not established. */
 static double connect_from(struct core_provider *provider, struct rdma_event_channel *channel, const char *address, struct rdma_cm_id **out)
 {
 	struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_RC, .sq_sig_all = 1, .cap = {.max_send_wr = 16, .max_recv_wr = 16, .max_send_sge = 1, .max_recv_sge = 1}};
 	struct rdma_conn_param param = {.responder_resources = 1, .initiator_depth = 1, .retry_count = 7, .rnr_retry_count = 7};
-	struct sockaddr_storage own = address_of(address, 0), to = address_of(SERVER, PORT);
+	struct sockaddr_storage own = ipv4_address(address, 0), to = ipv4_address(SERVER, PORT);
 	struct rdma_cm_id *id;
 	double taken = -1;
 	uint64_t begun;
 
 	CHECK(!provider->rdma_create_id(channel, &id, NULL, RDMA_PS_TCP));
 	CHECK(!provider->rdma_resolve_addr(id, (struct sockaddr *)&own, (struct sockaddr *)&to, 5000));
-	CHECK(hears(provider, channel, RDMA_CM_EVENT_ADDR_RESOLVED));
+	CHECK(gets_event(provider, channel, RDMA_CM_EVENT_ADDR_RESOLVED));
 	CHECK(!provider->rdma_resolve_route(id, 5000));
-	CHECK(hears(provider, channel, RDMA_CM_EVENT_ROUTE_RESOLVED));
+	CHECK(gets_event(provider, channel, RDMA_CM_EVENT_ROUTE_RESOLVED));
 	CHECK(!provider->rdma_create_qp(id, NULL, &attr));
 	begun = now();
 	CHECK(!provider->rdma_connect(id, &param));
-	if (hears(provider, channel, RDMA_CM_EVENT_ESTABLISHED))
+	if (gets_event(provider, channel, RDMA_CM_EVENT_ESTABLISHED))
 		taken = (double)(now() - begun) / 1e6;
 	*out = id;
 	return taken;
@@ -323,7 +315,7 @@ static void run_clients(void)
 	close_provider(provider);
 }
 
-/* --- the connection that was there before -------------------------------------------------------------- */
+/* --- the connection that existed before --------------------------------------------------------------- */
 
 static struct end end;
 
@@ -402,7 +394,7 @@ static void await_measured(void)
 	}
 }
 
-/* --- all of it ---------------------------------------------------------------------------------------- */
+/* --- main --------------------------------------------------------------------------------------------- */
 
 static pid_t fork_one(void)
 {

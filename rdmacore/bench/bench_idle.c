@@ -1,6 +1,6 @@
 /*
- * What the link udp takes of a core while nothing is said: two providers as two processes have them, a thousand connected
- * pairs, each of which has sent a message, and completion queues that are armed, as programs sleep.
+ * Processor time of the idle link udp: two providers like those of two processes, and a thousand connected pairs that
+ * have each sent a message. The completion queues are armed, as in programs that sleep.
  */
 #include <unistd.h>
 

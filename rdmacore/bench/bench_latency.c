@@ -1,8 +1,8 @@
 /*
- * One way between two threads: what the soft provider's local link takes beside a cache line, in the same
- * run.  Each row is the median of several rounds, and each round the median of its exchanges.
+ * One way between two threads: what the soft provider's local link takes in addition to a cache line, in the same
+ * run. Each row is the median of several rounds, and each round the median of its exchanges.
  *
- * Prints one line a row: name, value, unit.  The rows of guests stand beside these in internal/bench.
+ * Prints one line for each row: name, value, unit. internal/bench has the rows of guests next to these.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -13,21 +13,21 @@
 
 #define ROUNDS 15
 #define EXCHANGES 10000
-#define HITS 100 /* a sample of cache lines: short, so that a thread that lost its processor spoils few */
+#define HITS 100 /* a short sample of cache lines, so that a thread that loses its processor spoils few samples */
 
-/* --- a cache line back and forth, the floor of everything else -------------------------------- */
+/* --- a cache line back and forth, the minimum of all exchanges ------------------------------------ */
 
 static struct {
-	_Atomic uint64_t ball __attribute__((aligned(64)));
-} court;
+	_Atomic uint64_t value __attribute__((aligned(64)));
+} shared_line;
 
-static void *return_ball(void *argument)
+static void *answer_stores(void *argument)
 {
 	(void)argument;
 	for (uint64_t hit = 1; hit < 2 * EXCHANGES; hit += 2) {
-		while (atomic_load_explicit(&court.ball, memory_order_acquire) != hit)
+		while (atomic_load_explicit(&shared_line.value, memory_order_acquire) != hit)
 			;
-		atomic_store_explicit(&court.ball, hit + 1, memory_order_release);
+		atomic_store_explicit(&shared_line.value, hit + 1, memory_order_release);
 	}
 	return NULL;
 }
@@ -37,14 +37,14 @@ static double round_of_cache_lines(void)
 	static double samples[2 * EXCHANGES / HITS];
 	pthread_t other;
 
-	atomic_store(&court.ball, 0);
-	CHECK(!pthread_create(&other, NULL, return_ball, NULL));
+	atomic_store(&shared_line.value, 0);
+	CHECK(!pthread_create(&other, NULL, answer_stores, NULL));
 	for (uint64_t hit = 0; hit < 2 * EXCHANGES;) {
 		double *sample = &samples[hit / HITS], begin = now();
 
 		for (uint64_t end = hit + HITS; hit < end; hit += 2) {
-			atomic_store_explicit(&court.ball, hit + 1, memory_order_release);
-			while (atomic_load_explicit(&court.ball, memory_order_acquire) != hit + 2)
+			atomic_store_explicit(&shared_line.value, hit + 1, memory_order_release);
+			while (atomic_load_explicit(&shared_line.value, memory_order_acquire) != hit + 2)
 				;
 		}
 		*sample = (now() - begin) / HITS;
@@ -55,7 +55,7 @@ static double round_of_cache_lines(void)
 
 /* --- 64-byte SEND ping-pong, a thread at each end ---------------------------------------------- */
 
-/* The same steps, in the same order, as the guest guests/pingpong, so that the two can be compared. */
+/* The same steps in the same order as the guest guests/pingpong, so that the two can be compared. */
 
 #define RECEIVES 16
 
@@ -117,9 +117,9 @@ static double round_of_sends(struct core_provider *provider)
 	return one_way;
 }
 
-/* --- 64-byte RDMA WRITE ping-pong: each end looks at its memory, no completion tells it ---------- */
+/* --- 64-byte RDMA WRITE ping-pong: each end polls its memory, not completions --------------------- */
 
-/* The 64 bytes at offset 0 are the peer's to write, those at OWN are sent; the last word tells which. */
+/* The peer writes the 64 bytes at offset 0; those at OWN are sent; the last word counts. */
 #define OWN 64
 #define WORD (64 / sizeof(uint64_t) - 1)
 
@@ -130,8 +130,8 @@ static void write_word(struct end *end, const struct end *peer, uint64_t word)
 }
 
 /*
- * A processor that waits in a tight loop has many loads of the line under way and starts again when it is taken
- * away, which holds up who writes it; the pause is what the manuals say for such loops.
+ * A processor that waits in a tight loop has many loads of the line in flight. It restarts when it loses the line,
+ * which delays the writer. Manuals recommend the pause instruction for such loops.
  */
 static inline void bench_pause(void)
 {

@@ -1,8 +1,8 @@
 /*
- * The engine over the packets link on one thread: packets a second, each cut from a message, encoded, carried,
- * decoded and put into its place, acknowledgements included.  The ICRC is off.
+ * The engine over the link packets on one thread: packets a second, each cut from a message, encoded, transferred,
+ * decoded and stored, acknowledgements included. The ICRC is off.
  *
- * Prints one line a row: name, value, unit.
+ * Prints one line for each row: name, value, unit.
  */
 
 #include "bench.h"

@@ -1,9 +1,9 @@
 /*
- * The link udp between two providers, each with sockets of its own as two processes have, beside what the kernel's UDP
- * gives in the same run: bytes of 1 MiB RDMA WRITEs beside datagrams of the same segment size, the time of a 64-byte
- * SEND one way beside that of a datagram, both ends looking all the time; and how many WRITEs of 8 bytes a second.
+ * The link udp between two providers, each with its own sockets like two processes, compared with the kernel's UDP in
+ * the same run. Bytes of 1 MiB RDMA WRITEs are compared with datagrams of the same segment size. The time of a 64-byte
+ * SEND one way is compared with that of a datagram, with both ends polling. Also how many WRITEs of 8 bytes a second.
  *
- * Each row is the median of several rounds, with the rounds of what it stands beside in between.
+ * Each row is the median of several rounds, in turns with the rounds that it is compared with.
  */
 #include <arpa/inet.h>
 #include <netinet/udp.h>
@@ -28,7 +28,7 @@
 #define SEGMENTS 15
 #define BURST (SEGMENTS * SEGMENT)
 #define BYTES (256u << 20) /* a round */
-#define AHEAD (512 << 10) /* what may be on its way, as the window of a queue pair has it */
+#define AHEAD (512 << 10) /* bytes in flight, like the window of a queue pair */
 #define MESSAGE (1 << 20)
 #define EXCHANGES 10000
 #define LENGTH 64
@@ -188,7 +188,8 @@ static void sides_open(void)
 
 		CHECK(!core_open("soft", &options, &own->provider, why, sizeof(why)));
 		bench_open(&own->bench, own->provider);
-		own->bench.mtu = IBV_MTU_4096; /* as SEGMENT: the device's is that of the host's narrowest interface */
+		/* like SEGMENT: the device's is that of the host's narrowest interface */
+		own->bench.mtu = IBV_MTU_4096;
 		bare_create(&own->end, &own->bench, IBV_QPT_RC, NULL);
 		own->memory = aligned_alloc(4096, MESSAGE);
 		CHECK(own->memory);
@@ -240,7 +241,7 @@ static enum ibv_wc_opcode take(int side)
 
 static _Atomic bool ended;
 
-/* A target has nothing to do, but to look. */
+/* A target only polls. */
 static void *look(void *argument)
 {
 	struct ibv_wc wc;

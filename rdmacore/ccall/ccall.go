@@ -1,10 +1,10 @@
-// Package ccall calls functions of C that return within microseconds, at a fraction of the price of a cgo call.  It
-// does not notify the scheduler, and the processor stays with the goroutine.  So such a function must neither wait for
-// something that needs Go to run, nor call Go, and everything that stops the world waits for it.
+// Package ccall calls functions of C that return within microseconds, at a fraction of the price of a cgo call. It
+// does not notify the scheduler, and the processor stays with the goroutine. So such a function must not call Go, and
+// must not wait for something that needs Go to run. A stop of the world waits for it.
 //
-// C runs on a stack of its own, because a goroutine's is too small.  Go's runtime acts on a thread meanwhile by
-// signals, which have a stack of their own: it finds a program counter that is not Go code, and neither preempts
-// the goroutine nor walks its stack.  docs/decisions/0049-fast-calls.md has more.
+// C runs on a stack of its own, because a goroutine's is too small. Meanwhile Go's runtime acts on a thread by
+// signals, which have a stack of their own. It finds a program counter that is not Go code, and neither preempts the
+// goroutine nor walks its stack. docs/decisions/0049-fast-calls.md has more.
 package ccall
 
 import (
@@ -26,7 +26,7 @@ type Stack struct {
 
 // NewStack makes a stack above an inaccessible page; nil without an error where cgo must be used.
 func NewStack() (*Stack, error) {
-	if !Available {
+	if !available {
 		return nil, nil
 	}
 	guard := os.Getpagesize()

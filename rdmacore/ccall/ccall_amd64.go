@@ -4,8 +4,8 @@ package ccall
 
 import "unsafe"
 
-// Available reports whether there are such calls on this processor, and no sanitizer that knows the stacks.
-const Available = true
+// available reports whether there are such calls on this processor, and no sanitizer that knows the stacks.
+const available = true
 
 //go:noescape
 func call(function uintptr, argument unsafe.Pointer, stack uintptr)

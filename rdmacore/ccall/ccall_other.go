@@ -4,7 +4,7 @@ package ccall
 
 import "unsafe"
 
-// Available reports whether there are such calls on this processor, and no sanitizer that knows the stacks.
-const Available = false
+// available reports whether there are such calls on this processor, and no sanitizer that knows the stacks.
+const available = false
 
 func call(uintptr, unsafe.Pointer, uintptr) { panic("ccall: not on this processor") }

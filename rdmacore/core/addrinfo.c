@@ -1,4 +1,4 @@
-/* Names and services to addresses, rdma_getaddrinfo(3) and its newer sisters. */
+/* Names and services to addresses: rdma_getaddrinfo(3) and its newer variants. */
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@ static socklen_t length_of(const struct sockaddr *address)
 	return address->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
 }
 
-/* What rdma_addrinfo points to; lives as long as the call. */
+/* What rdma_addrinfo points to; valid during the call. */
 struct hints {
 	struct rdma_addrinfo info;
 	struct sockaddr_storage source, destination;
@@ -36,7 +36,7 @@ static const struct rdma_addrinfo *to_hints(const struct core_addrinfo *from, st
 	return &to->info;
 }
 
-/* At most size bytes; a longer value is left out rather than cut. */
+/* Copies at most size bytes; a longer value is omitted, not truncated. */
 static uint32_t copy_bytes(void *to, size_t size, const void *from, size_t length)
 {
 	if (!from || !length || length > size)
@@ -73,7 +73,7 @@ static int copy_results(struct core_addrinfo *results, int max, const struct rdm
 	return count;
 }
 
-/* Without core_select: it asks for names only, of no host, which may be closed meanwhile (core_hold). */
+/* Without core_select: it resolves names only, and its provider may be closed meanwhile (core_hold). */
 int core_getaddrinfo(struct core_provider *provider, const char *node, const char *service,
 		     const struct core_addrinfo *from, struct core_addrinfo *results, int max,
 		     int *eai)
@@ -89,7 +89,7 @@ int core_getaddrinfo(struct core_provider *provider, const char *node, const cha
 	errno = 0;
 	result = provider->rdma_getaddrinfo(node, service, to_hints(from, &hints), &list);
 	if (result) {
-		/* -1 is librdmacm's own failure, with errno, and glibc's EAI_BADFLAGS, without. */
+		/* -1 is librdmacm's own failure, with errno; it is also EAI_BADFLAGS of glibc, without errno. */
 		if (result == -1 && errno)
 			return core_errno();
 		if (result == EAI_SYSTEM)
@@ -112,7 +112,7 @@ int core_resolve_addrinfo(struct core_provider *provider, struct rdma_cm_id *id,
 		return -EINVAL;
 	if (!provider->rdma_resolve_addrinfo(id, node, service, to_hints(from, &hints)))
 		return 0;
-	/* Its failure path writes its own -1 into errno. */
+	/* The failure path sets errno to its own -1. */
 	return errno > 0 ? -errno : -EINVAL;
 }
 

@@ -45,7 +45,7 @@ int core_init_ah_from_wc(struct core_provider *provider, struct ibv_context *con
 			 struct ibv_grh *grh, uint8_t port, struct ibv_ah_attr *attr)
 {
 	CORE_NEEDS(provider->ibv_init_ah_from_wc);
-	errno = EINVAL; /* where the library says no more than -1 */
+	errno = EINVAL; /* if the library returns only -1 */
 	return core_verbs_result(provider->ibv_init_ah_from_wc(context, port, wc, grh, attr));
 }
 

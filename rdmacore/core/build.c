@@ -1,13 +1,14 @@
 /*
- * Work requests in flat form, posted by the builders of ibv_wr_post(3) of queue pairs that were created with send operations.
- * The requests of one call are between one wr_start and one wr_complete, so all of them are posted or none.
+ * Posts work requests in flat form with the builders of ibv_wr_post(3), for queue pairs that were created with send
+ * operations. The requests of one call are between one wr_start and one wr_complete, so either all of them are
+ * posted or none.
  */
 #include <string.h>
 
 #include "core/post.h"
 #include "provider/newer.h"
 
-/* Where struct ibv_qp_ex has the builder of an operation (enum ibv_qp_create_send_ops_flags). */
+/* The offset in struct ibv_qp_ex of an operation's builder (enum ibv_qp_create_send_ops_flags). */
 static const struct {
 	uint64_t operation;
 	size_t index;
@@ -27,8 +28,8 @@ static const struct {
 };
 
 /*
- * A library that accepted an operation's flag has its builder in the struct.  An older one refused the flag, and its struct
- * is shorter, so only builders that were asked for are read.
+ * A library that accepts an operation's flag has its builder in the struct. An older one rejects the flag, and its
+ * struct is shorter. So only builders that were requested are read.
  */
 static uint64_t built_operations(const struct ibv_qp_ex *qp, uint64_t asked)
 {
@@ -72,7 +73,7 @@ uint64_t core_build_operation(uint32_t opcode)
 	case IBV_WR_ATOMIC_FETCH_AND_ADD:
 	case IBV_WR_LOCAL_INV:
 	case IBV_WR_SEND_WITH_INV:
-		return UINT64_C(1) << opcode; /* numbered alike */
+		return UINT64_C(1) << opcode; /* the numbers are the same */
 	case IBV_WR_ATOMIC_WRITE:
 		return IBV_QP_EX_WITH_ATOMIC_WRITE;
 	case CORE_WR_FLUSH:
@@ -130,7 +131,7 @@ static int set_data(struct ibv_qp_ex *qp, const struct ibv_sge *list, uint32_t c
 	return 0;
 }
 
-/* The eight bytes are taken from the entries at once. */
+/* The eight bytes are read from the entries at once. */
 static int build_atomic_write(struct ibv_qp_ex *qp, const struct core_send_wr *from,
 			      const struct ibv_sge *list, uint32_t count)
 {
@@ -151,7 +152,7 @@ static int build_atomic_write(struct ibv_qp_ex *qp, const struct core_send_wr *f
 	return 0;
 }
 
-/* As many bytes as the entries have are flushed; nothing else of them is used. */
+/* Flushes as many bytes as the entries have; nothing else in them is used. */
 static void build_flush(struct ibv_qp_ex *qp, const struct core_send_wr *from, const struct ibv_sge *list,
 			uint32_t count)
 {
@@ -162,7 +163,7 @@ static void build_flush(struct ibv_qp_ex *qp, const struct core_send_wr *from, c
 	core_wr_flush(qp, from->rkey, from->remote_address, length, from->placement, from->selectivity);
 }
 
-/* Begin a request that has data, which is set afterwards. */
+/* Begin a request with data, which is set afterwards. */
 static void begin(struct ibv_qp_ex *qp, const struct core_send_wr *from, uint32_t opcode)
 {
 	switch (opcode) {
@@ -194,7 +195,7 @@ static void begin(struct ibv_qp_ex *qp, const struct core_send_wr *from, uint32_
 	}
 }
 
-/* One request.  Errors that the device finds are returned by wr_complete. */
+/* Build one request. wr_complete returns errors that the device finds. */
 static int build(const struct core_work *work, struct ibv_qp_ex *qp, uint64_t operations,
 		 const struct core_send_wr *from)
 {
@@ -208,9 +209,9 @@ static int build(const struct core_work *work, struct ibv_qp_ex *qp, uint64_t op
 	if (!operation || count > CORE_WORK_ENTRIES ||
 	    (flags & IBV_SEND_INLINE && !brings_data(opcode)))
 		return -EINVAL;
-	if (!(operations & operation)) /* there may be no such builder */
+	if (!(operations & operation)) /* the builder may not exist */
 		return -EOPNOTSUPP;
-	/* The builder of ATOMIC_WRITE takes its value at once, as inline data is taken. */
+	/* The builder of ATOMIC_WRITE reads its value at once, like inline data. */
 	result = core_work_entries(work, CORE_READ_ONCE(from->first_sge), count,
 				   flags & IBV_SEND_INLINE || opcode == IBV_WR_ATOMIC_WRITE, list);
 	if (result)
@@ -268,7 +269,7 @@ int core_build_send(struct core_provider *provider, struct ibv_qp_ex *qp, uint64
 	if (qp->qp_base.qp_type == IBV_QPT_UD) {
 		work.handles = &provider->address_handles;
 		work.pd = qp->qp_base.pd;
-		/* So that no handle is destroyed between its look-up and its use. */
+		/* Prevents that a handle is destroyed between look-up and use. */
 		pthread_rwlock_rdlock(&provider->address_handles.lock);
 		result = build_all(&work, qp, operations, wrs, count);
 		pthread_rwlock_unlock(&provider->address_handles.lock);
@@ -289,7 +290,7 @@ int core_build_linked(struct ibv_qp_ex *qp, const struct ibv_send_wr *wr)
 		const struct core_send_wr from = {
 			.imm_data = wr->imm_data,
 			.rkey = atomic ? wr->wr.atomic.rkey : wr->wr.rdma.rkey,
-			.remote_address = wr->wr.rdma.remote_addr, /* at the same place in both */
+			.remote_address = wr->wr.rdma.remote_addr, /* same offset in both structs */
 			.compare_add = atomic ? wr->wr.atomic.compare_add : 0,
 			.swap = atomic ? wr->wr.atomic.swap : 0,
 		};

@@ -1,6 +1,6 @@
 /*
- * What every file here does: count live objects, and bring the two error conventions of the libraries to one.
- * librdmacm returns -1 with errno; libibverbs returns errno values, or NULL with errno.
+ * Common to all files here: count live objects, and convert the libraries' two error conventions to one. librdmacm
+ * returns -1 with errno; libibverbs returns errno values, or NULL with errno.
  */
 #ifndef CORE_CALL_H
 #define CORE_CALL_H
@@ -15,8 +15,8 @@ static inline void core_count(struct core_provider *provider, enum core_object k
 }
 
 /*
- * Returns -ENOSYS from the function that it stands in, unless these functions of the provider's table are there: one
- * that an older library lacks is NULL, and costs what needs it alone.
+ * Makes the calling function return -ENOSYS unless these functions of the provider's table exist. A function that an
+ * older library lacks is NULL, and only what needs it fails.
  */
 #define CORE_NEEDS(present) \
 	do { \
@@ -30,15 +30,15 @@ static inline int core_errno(void)
 	return errno > 0 ? -errno : -EIO;
 }
 
-/* The result of a librdmacm function.  Some write a negative errno into errno (rdma_resolve_addrinfo). */
+/* The result of a librdmacm function. Some set errno to a negative value (rdma_resolve_addrinfo). */
 static inline int core_rdma_result(int result)
 {
 	return result ? core_errno() : 0;
 }
 
 /*
- * The result of a libibverbs function: 0, an errno value, or, from some of its providers, a negative
- * errno or -1 with errno.
+ * The result of a libibverbs function: 0, an errno value, or, from some of its drivers, a negative errno or -1 with
+ * errno.
  */
 static inline int core_verbs_result(int result)
 {
@@ -47,10 +47,10 @@ static inline int core_verbs_result(int result)
 	return result > 0 ? -result : result;
 }
 
-/* For the descriptor of a channel, which Go's poller waits on, so that no call may block.  0 or a negative errno. */
+/* Go's poller waits for the descriptors of channels, so no call may block. 0 or a negative errno. */
 int core_set_nonblocking(int fd);
 
-/* The next event of the channel, not acknowledged; -EAGAIN when there is none. */
+/* The next event of the channel, not acknowledged; -EAGAIN if there is none. */
 int core_read_event(struct core_provider *provider, struct rdma_event_channel *channel,
 		    struct rdma_cm_event **event);
 void core_copy_event(struct core_event *to, const struct rdma_cm_event *from);

@@ -1,4 +1,4 @@
-/* Files of packets, and what their readers want to know beside them. */
+/* Files of captured packets, and what else their readers want to know. */
 #include "core/core.h"
 
 #include "soft/capture/file.h"
@@ -24,6 +24,12 @@ void core_capture_step(struct core_provider *provider, const struct core_address
 {
 	if (provider->capture_step)
 		provider->capture_step(provider, address, number, text);
+}
+
+void core_capture_add(struct core_provider *provider, const struct core_capture_packet *packet)
+{
+	if (provider->capture_add)
+		provider->capture_add(provider, packet);
 }
 
 uint32_t core_captured(struct core_provider *provider, struct core_captured *packets, uint32_t count, uint64_t *missed)

@@ -1,4 +1,4 @@
-/* Event channels and the events that come out of them. */
+/* Event channels and their events. */
 #include <string.h>
 
 #include "core/call.h"
@@ -69,8 +69,8 @@ static bool is_datagram(const struct rdma_cm_id *id)
 }
 
 /*
- * The parameters that came with an event.  Datagram ids have rdma_ud_param, the others rdma_conn_param.
- * The private data of a multicast event is the context given to the join, not data.
+ * Copy the parameters of an event. Datagram ids have rdma_ud_param, others rdma_conn_param. The private data of a
+ * multicast event is the context given to the join.
  */
 static void copy_param(struct core_event *to, const struct rdma_cm_event *from)
 {

@@ -1,6 +1,6 @@
 /*
- * Connection management, one function of librdmacm each.  What librdmacm would follow a NULL pointer
- * for (an id without a device or without a QP) is EINVAL here, before the call.
+ * Connection management: one call for each function of librdmacm. Where librdmacm would dereference NULL (an id
+ * without a device or without a QP), these return EINVAL before the call.
  */
 #include <endian.h>
 
@@ -72,7 +72,7 @@ int core_listen(struct core_provider *provider, struct rdma_cm_id *id, int backl
 	return core_rdma_result(provider->rdma_listen(id, backlog));
 }
 
-/* The private data stays in param, which outlives the call it is made for. */
+/* The private data stays in param, which outlives the call. */
 static struct rdma_conn_param *conn_param(const struct core_conn_param *param,
 					  struct rdma_conn_param *storage)
 {

@@ -93,7 +93,7 @@ int core_poll_cq(struct ibv_cq *cq, int max, struct ibv_wc *wc, uint32_t attempt
 
 		if (count > 0)
 			return count;
-		if (count < 0) /* "negative on failure", and not an errno (ibv_poll_cq(3)) */
+		if (count < 0) /* "negative on failure", which is not an errno (ibv_poll_cq(3)) */
 			return -EIO;
 		if (attempts <= 1)
 			return 0;

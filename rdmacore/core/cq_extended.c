@@ -2,9 +2,9 @@
 #include "core/call.h"
 
 /*
- * librxe counts a completion twice when ibv_next_poll finds no more and ibv_end_poll comes (until rdma-core 55; PR 1512
- * there), and gives the whole ring once more; until 59 it also unlocks twice (PR 1617).  Nothing tells its version, so
- * with rdma_rxe each completion has an ibv_start_poll of its own.  The vendor is RXE_VENDOR_ID of its kernel module.
+ * Until rdma-core 55 (PR 1512 there) librxe counts a completion twice if ibv_next_poll finds no more and ibv_end_poll
+ * follows, and returns the whole ring again. Until 59 it also unlocks twice (PR 1617). Its version cannot be found
+ * out. So with rdma_rxe each completion has its own ibv_start_poll. The vendor is RXE_VENDOR_ID of its kernel module.
  */
 static bool next_poll_works(struct core_provider *provider, struct ibv_context *context)
 {
@@ -27,7 +27,7 @@ int core_create_cq_ex(struct core_provider *provider, struct ibv_context *contex
 	return 0;
 }
 
-/* A field may be read only if the queue was made with its flag, and of failures only these few. */
+/* A field may be read only if the queue was created with its flag; for failures only these few may be read. */
 static void read_completion(struct ibv_cq_ex *cq, uint64_t wc_flags, struct ibv_wc *wc)
 {
 	*wc = (struct ibv_wc){
@@ -43,7 +43,7 @@ static void read_completion(struct ibv_cq_ex *cq, uint64_t wc_flags, struct ibv_
 	wc->wc_flags = ibv_wc_read_wc_flags(cq);
 	if (wc_flags & IBV_WC_EX_WITH_BYTE_LEN)
 		wc->byte_len = ibv_wc_read_byte_len(cq);
-	/* The key that was invalidated has the same place. */
+	/* The invalidated key has the same offset. */
 	if (wc_flags & IBV_WC_EX_WITH_IMM && wc->wc_flags & (IBV_WC_WITH_IMM | IBV_WC_WITH_INV))
 		wc->imm_data = ibv_wc_read_imm_data(cq);
 	if (wc_flags & IBV_WC_EX_WITH_SRC_QP)
@@ -67,7 +67,7 @@ static void read_time(struct ibv_cq_ex *cq, uint64_t wc_flags, struct core_wc_ti
 		time->wallclock = ibv_wc_read_completion_wallclock_ns(cq);
 }
 
-/* One ibv_start_poll and all that ibv_next_poll has, up to max: how many, or a negative errno. */
+/* One ibv_start_poll and what ibv_next_poll finds, up to max: how many, or a negative errno. */
 static int poll_once(struct ibv_cq_ex *cq, uint64_t wc_flags, int max, struct ibv_wc *wc, struct core_wc_time *times)
 {
 	struct ibv_poll_cq_attr attr = {0};
@@ -82,7 +82,7 @@ static int poll_once(struct ibv_cq_ex *cq, uint64_t wc_flags, int max, struct ib
 		if (times)
 			read_time(cq, wc_flags, &times[count]);
 		count++;
-	} while (count < max && !ibv_next_poll(cq)); /* a failure is the next poll's */
+	} while (count < max && !ibv_next_poll(cq)); /* the next poll reports a failure */
 	ibv_end_poll(cq);
 	return count;
 }
@@ -105,7 +105,7 @@ int core_poll_cq_ex(struct ibv_cq *cq, uint64_t wc_flags, bool next_poll, int ma
 		return count;
 	for (; count < max; count += more) {
 		more = poll_once(extended, wc_flags, 1, wc + count, times ? times + count : NULL);
-		if (more <= 0) /* a failure is the next poll's */
+		if (more <= 0) /* the next poll reports a failure */
 			break;
 	}
 	return count;

@@ -1,4 +1,4 @@
-/* Devices, their ports and GIDs, and their asynchronous events. */
+/* Devices, their ports and GIDs, and their async events. */
 #include <endian.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@ int core_query_device(struct core_provider *provider, struct ibv_context *contex
 	return core_verbs_result(provider->ibv_query_device(context, attr));
 }
 
-/* As the inline ibv_query_device_ex of verbs.h. */
+/* Like the inline ibv_query_device_ex of verbs.h. */
 int core_query_device_ex(struct core_provider *provider, struct ibv_context *context,
 			 struct ibv_device_attr_ex *attr)
 {
@@ -43,7 +43,7 @@ int core_query_device_ex(struct core_provider *provider, struct ibv_context *con
 
 #define NANOSECONDS UINT64_C(1000000000) /* in a second */
 
-/* Drivers have all ticks in tv_nsec, whatever a tick is; a full one would have been carried over. */
+/* Drivers put all ticks into tv_nsec, whatever a tick is; a full second would be in tv_sec. */
 int core_query_rt_values(struct ibv_context *context, uint64_t *raw_clock)
 {
 	struct ibv_values_ex values = {.comp_mask = IBV_VALUES_MASK_RAW_CLOCK};
@@ -85,8 +85,8 @@ int core_get_pkey_index(struct core_provider *provider, struct ibv_context *cont
 }
 
 /*
- * As the inline ibv_query_port of verbs.h: the exported function fills only the fields that the first
- * version of the struct had, so the device's own operation is asked where there is one.
+ * Like the inline ibv_query_port of verbs.h. The exported function sets only the fields of the struct's first version,
+ * so the device's own operation is called if there is one.
  */
 int core_query_port(struct core_provider *provider, struct ibv_context *context, uint8_t port,
 		    struct ibv_port_attr *attr)
@@ -102,8 +102,8 @@ int core_query_port(struct core_provider *provider, struct ibv_context *context,
 }
 
 /*
- * As many as one call can bring back: the length of an attribute of the kernel's ioctl is 16 bits, and
- * longer buffers are EINVAL (struct ib_uverbs_attr of rdma_user_ioctl_cmds.h).
+ * The most that one call can return. The length of an attribute of the kernel's ioctl has 16 bits, and longer buffers
+ * are EINVAL (struct ib_uverbs_attr of rdma_user_ioctl_cmds.h).
  */
 #define GID_TABLE_MAX (UINT16_MAX / (int)sizeof(struct ibv_gid_entry))
 
@@ -129,7 +129,7 @@ static int query_gid_table(struct core_provider *provider, struct ibv_context *c
 }
 
 /*
- * For a library without the table call: entry by entry.  It does not tell the type, which is then IB on
+ * For a library without the table call: one entry after the other. It does not return the type, which is IB on
  * InfiniBand and unknown (UINT32_MAX) elsewhere.
  */
 static int query_each_gid(struct core_provider *provider, struct ibv_context *context, uint8_t port,
@@ -170,7 +170,7 @@ int core_query_gids(struct core_provider *provider, struct ibv_context *context,
 					 max < GID_TABLE_MAX ? max : GID_TABLE_MAX);
 		if (result >= 0)
 			return result;
-		/* More valid entries than fit are an error too: try without. */
+		/* More valid entries than fit are an error, too: query one by one. */
 	}
 	CORE_NEEDS(provider->ibv_query_gid);
 	result = core_query_device(provider, context, &attr);
@@ -230,7 +230,7 @@ int core_get_async_event(struct core_provider *provider, struct ibv_context *con
 	case IBV_EVENT_WQ_FATAL:
 		*element = (uintptr_t)event.element.wq;
 		break;
-	default: /* the events of ports and of the device */
+	default: /* events of ports and of the device */
 		*element = (uintptr_t)event.element.port_num;
 	}
 	provider->ibv_ack_async_event(&event);

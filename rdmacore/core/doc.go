@@ -1,17 +1,30 @@
-// Package core is what Go calls: each function takes and gives flat structs, calls one function of the provider
-// table with its real prototype, and returns 0, a count or a negative errno.  Arguments of guests and scenarios
-// are checked here, before any provider sees them.  The only wait here is for the reader of a file of packets.
+// Package core has the functions that Go calls. Each takes and returns flat structs and calls one function of the
+// provider table with its real prototype. The result is 0, a count or a negative errno. It checks arguments of guests
+// and scenarios before a provider sees them. The only wait is for the reader of a capture.
 //
 // # Files
 //
-// From the top; each calls only those further down.
+// From the top; each calls only those below it.
 //
-//   - memory, sync: protection domains, regions and windows; the calls that wait in librdmacm
-//   - build, cq_extended: posting by builders, polling field by field
-//   - addrinfo, ah, channel, cm, cq, device, multicast, option, post, qp, srq: a subject of the man pages each
-//   - capture: files of packets
+//   - memory: protection domains, regions and windows
+//   - sync: calls in which librdmacm would wait
+//   - build: posting by builders
+//   - cq_extended: polling field by field
+//   - addrinfo: rdma_getaddrinfo(3)
+//   - ah: address handles
+//   - channel: event channels and events
+//   - cm: rdma_connect(3) and related functions
+//   - cq: completion queues and channels
+//   - device: devices, ports and GIDs
+//   - multicast: multicast groups
+//   - option: rdma_set_option(3)
+//   - post: ibv_post_send(3), ibv_post_recv(3)
+//   - qp: queue pairs
+//   - srq: shared receive queues
+//   - capture: files of captured packets
 //   - open: providers, their clocks and faults
-//   - call, core: what every file here does, and all functions declared
+//   - call: what all files share
+//   - core: all functions
 package core
 
 // #cgo CFLAGS: -I${SRCDIR}/.. -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror

@@ -23,8 +23,8 @@ int core_dealloc_pd(struct core_provider *provider, struct ibv_pd *pd)
 }
 
 /*
- * The optional access flags (relaxed ordering) are hints that a kernel may not know: only
- * ibv_reg_mr_iova2 takes them, and drops them where they are unknown (ibv_reg_mr(3)).
+ * The optional access flags (relaxed ordering) are hints that a kernel may not know. Only ibv_reg_mr_iova2 accepts
+ * them, and ignores unknown ones (ibv_reg_mr(3)).
  */
 static struct ibv_mr *register_optional(struct core_provider *provider, struct ibv_pd *pd, void *address,
 					size_t length, uint64_t iova, int access)
@@ -70,7 +70,7 @@ int core_rereg_mr(struct core_provider *provider, struct ibv_mr *mr, int flags, 
 
 	*outcome = CORE_REREG_OLD;
 	CORE_NEEDS(provider->ibv_rereg_mr);
-	errno = 0; /* some drivers without it leave errno as it was */
+	errno = 0; /* some drivers without it do not set errno */
 	result = provider->ibv_rereg_mr(mr, flags, pd, address, length, access);
 	error = core_errno();
 	if (!result || result == IBV_REREG_MR_ERR_DO_FORK_OLD)
@@ -91,7 +91,7 @@ int core_dereg_mr(struct core_provider *provider, struct ibv_mr *mr)
 	return result;
 }
 
-/* Memory windows: one way to bind both types. */
+/* Memory windows: one function binds both types. */
 
 int core_alloc_mw(struct core_provider *provider, struct ibv_pd *pd, int type, struct ibv_mw **mw)
 {
@@ -123,7 +123,7 @@ static int bind_type_1(struct ibv_qp *qp, struct ibv_mw *mw, const struct core_m
 	return core_verbs_result(ibv_bind_mw(qp, mw, &request));
 }
 
-/* The user of a type 2 window chooses the last 8 bits of its key: the next, as ibv_inc_rkey does. */
+/* The user of a type 2 window chooses the last 8 bits of its key: the next value, like ibv_inc_rkey. */
 static int bind_type_2(struct ibv_qp *qp, struct ibv_qp_ex *builder, uint64_t operations, struct ibv_mw *mw,
 		       const struct core_mw_bind *bind, const struct ibv_mw_bind_info *info)
 {

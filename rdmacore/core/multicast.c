@@ -36,8 +36,8 @@ int core_join_multicast_ex(struct core_provider *provider, struct rdma_cm_id *id
 }
 
 /*
- * A synchronous id keeps the event that ended its join until its next call; librdmacm would wait in
- * rdma_leave_multicast for that event to be acknowledged.
+ * A synchronous id keeps the event that ended its join until its next call. rdma_leave_multicast of librdmacm would
+ * wait until that event is acknowledged.
  */
 static int acknowledge_group_event(struct core_provider *provider, struct rdma_cm_id *id)
 {

@@ -10,8 +10,8 @@ struct opener {
 	const char *name;
 	int (*open)(struct core_provider *provider, const struct core_options *options, char *why,
 		    size_t why_size);
-	void (*close)(struct core_provider *provider); /* what of it needs no table afterwards; may be NULL */
-	void (*unload)(struct core_provider *provider); /* the libraries; may be NULL */
+	void (*close)(struct core_provider *provider); /* closes what needs no table afterwards; may be NULL */
+	void (*unload)(struct core_provider *provider); /* unloads the libraries; may be NULL */
 };
 
 static int open_soft(struct core_provider *provider, const struct core_options *options, char *why,
@@ -27,9 +27,10 @@ static int open_soft(struct core_provider *provider, const struct core_options *
 static int open_verbs(struct core_provider *provider, const struct core_options *options, char *why,
 		      size_t why_size)
 {
-	if (options->virtual_clock || options->seeded || options->link != CORE_LINK_LOCAL || options->capture) {
+	if (options->virtual_clock || options->seeded || options->link != CORE_LINK_LOCAL || options->capture ||
+	    options->legal) {
 		snprintf(why, why_size,
-			 "a real device has no virtual clock, no seed, no link to choose and no packets to show; open soft");
+			 "a real device has no virtual clock, no seed, no link to choose, no packets to show and no legal choices; open soft");
 		return -EOPNOTSUPP;
 	}
 	return verbs_provider_open(provider, why, why_size);
@@ -134,7 +135,7 @@ int core_counters(struct core_provider *provider, struct core_counter *counters)
 	return provider->counters ? provider->counters(provider, counters) : -EOPNOTSUPP;
 }
 
-/* Faults of the fabric, where the provider has them. */
+/* Faults of the fabric, if the provider has them. */
 
 int core_fault_add(struct core_provider *provider, const struct core_fault *fault)
 {
@@ -146,7 +147,7 @@ int core_fault_remove(struct core_provider *provider, int rule, uint32_t *lost)
 	return provider->fault_remove ? provider->fault_remove(provider, rule, lost) : -EOPNOTSUPP;
 }
 
-/* What a provider says of a refusal beyond its errno. */
+/* What a provider says of a failure in addition to the errno. */
 
 const char *core_refusal(struct core_provider *provider)
 {

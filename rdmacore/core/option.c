@@ -1,11 +1,11 @@
-/* Options of ids, and the path that one of them replaces. */
+/* Options of ids, including the path that replaces a resolved route. */
 #include <string.h>
 
 #include "core/call.h"
 
 /*
- * The size of each option's value (rdma_set_option(3)).  librdmacm hands the length to the kernel, whose
- * answers differ by release; here a wrong one is EINVAL and an unknown option ENOSYS.
+ * The size of each option's value (rdma_set_option(3)). librdmacm passes the length to the kernel, and the results of
+ * kernels differ. Here a wrong length is EINVAL and an unknown option ENOSYS.
  */
 static int check_length(int level, int option, size_t length)
 {

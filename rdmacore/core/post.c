@@ -1,16 +1,16 @@
-/* Work requests from the flat form to the linked one of verbs.h, on the stack, a batch at a time. */
+/* Converts work requests from the flat form to the linked one of verbs.h, on the stack, in batches. */
 #include "core/post.h"
 
 #include "provider/newer.h"
 
-/* A batch: at most this many requests, with at most this many entries together. */
+/* Limits of a batch: requests, and entries of all of them. */
 #define BATCH_REQUESTS 16
 #define BATCH_ENTRIES CORE_WORK_ENTRIES
 
-/* Compiled once for sends and once for receives, so that no test of struct requests is left at run time. */
+/* Compiled once for sends and once for receives, so that struct requests is not tested at run time. */
 #define FOR_EACH_KIND static inline __attribute__((always_inline))
 
-/* What a call posts: sends to qp, or receives to srq, or to qp if srq is NULL. */
+/* What a call posts: sends to qp; or receives to srq, or to qp if srq is NULL. */
 struct requests {
 	bool receive;
 	uint32_t count;
@@ -31,7 +31,7 @@ struct batch {
 	struct ibv_sge entries[BATCH_ENTRIES];
 };
 
-/* A datagram's address. */
+/* The destination of a datagram. */
 static inline int fill_datagram(const struct core_work *work, const struct core_send_wr *from,
 				uint32_t opcode, struct ibv_send_wr *to)
 {
@@ -43,7 +43,7 @@ static inline int fill_datagram(const struct core_work *work, const struct core_
 	return to->wr.ud.ah ? 0 : -EINVAL;
 }
 
-/* Fill in what the opcode needs; -EINVAL for one that the flat form cannot express. */
+/* Set the fields that the opcode needs; -EINVAL for one that the flat form cannot express. */
 static inline int fill_send(const struct core_work *work, const struct core_send_wr *from,
 			    uint32_t opcode, uint32_t flags, struct ibv_send_wr *to)
 {
@@ -73,13 +73,13 @@ static inline int fill_send(const struct core_work *work, const struct core_send
 		to->wr.atomic.swap = from->swap;
 		to->wr.atomic.rkey = from->rkey;
 		return 0;
-	case CORE_WR_FLUSH: /* struct ibv_send_wr has no place for what it is about: core/build.c */
+	case CORE_WR_FLUSH: /* struct ibv_send_wr has no fields for it (core/build.c) */
 		return -EOPNOTSUPP;
 	}
 	return -EINVAL;
 }
 
-/* The entries of the next request, in *list.  -EINVAL when the batch has no room for them; -EINVAL, -EFAULT. */
+/* Set *list to the entries of the next request. -EINVAL if the batch has no room for them; -EINVAL, -EFAULT. */
 static inline int add_entries(struct batch *batch, const struct core_work *work, uint32_t first, uint32_t count,
 			      bool in_line, struct ibv_sge **list)
 {
@@ -119,8 +119,8 @@ static inline int add_receive(struct batch *batch, uint32_t n, const struct core
 }
 
 /*
- * Convert requests, from done on, until the batch is full.  Returns their number, or the negative errno of the first.  A
- * later request that is wrong ends the batch, and becomes the first of the next.
+ * Convert requests from done on until the batch is full. Returns their number, or the negative errno of the first
+ * one. A later wrong request ends the batch, and is the first of the next one.
  */
 FOR_EACH_KIND int convert(const struct requests *from, uint32_t done, const struct core_work *work, struct batch *batch)
 {
@@ -144,8 +144,8 @@ FOR_EACH_KIND int convert(const struct requests *from, uint32_t done, const stru
 }
 
 /*
- * With more than one batch, all requests are checked before the first is posted.  A guest may change its memory afterwards,
- * so each conversion checks again.
+ * If there is more than one batch, all requests are checked before the first is posted. A guest may change its
+ * memory afterwards, so each conversion checks again.
  */
 FOR_EACH_KIND int check(const struct requests *from, uint32_t done, const struct core_work *work)
 {
@@ -161,7 +161,7 @@ FOR_EACH_KIND int check(const struct requests *from, uint32_t done, const struct
 	return 0;
 }
 
-/* Post a batch.  *before: how many requests were accepted before one was refused. */
+/* Post a batch. *before: how many requests were accepted before one was rejected. */
 FOR_EACH_KIND int post_batch(const struct requests *from, struct batch *batch, uint32_t *before)
 {
 	int result;
@@ -233,7 +233,7 @@ int core_post_send(struct core_provider *provider, struct ibv_qp *qp, const stru
 		return post_sends(qp, wrs, count, &work, posted);
 	work.handles = &provider->address_handles;
 	work.pd = qp->pd;
-	/* So that no handle is destroyed between its look-up and its use. */
+	/* Prevents that a handle is destroyed between look-up and use. */
 	pthread_rwlock_rdlock(&provider->address_handles.lock);
 	result = post_sends(qp, wrs, count, &work, posted);
 	pthread_rwlock_unlock(&provider->address_handles.lock);

@@ -1,4 +1,7 @@
-/* Queue pairs of ids, with the completion queues that come and go with them, and queue pairs of a domain alone. */
+/*
+ * Queue pairs of ids, with the completion queues that are created and destroyed with them, and queue pairs of a
+ * domain.
+ */
 #include <string.h>
 
 #include "core/call.h"
@@ -29,8 +32,8 @@ static void count_change(struct core_provider *provider, const struct rdma_cm_id
 }
 
 /*
- * rdma_destroy_qp looks for the id's queues from recv_cq on, and so leaves behind a send_cq that has no
- * recv_cq beside it (the caller gave only a receive queue).
+ * rdma_destroy_qp looks for the id's queues from recv_cq on. So it does not destroy a send_cq without a recv_cq (if
+ * the caller gave only a receive queue).
  */
 static void destroy_lone_send_cq(struct core_provider *provider, struct rdma_cm_id *id)
 {
@@ -76,7 +79,7 @@ static void fill_in(const struct rdma_cm_id *id, struct ibv_qp_init_attr *attr)
 {
 	if (!attr->qp_type)
 		attr->qp_type = id->qp_type;
-	/* librdmacm makes no queue of 0 entries, and providers follow the pointer it leaves NULL. */
+	/* librdmacm creates no queue of 0 entries, and providers dereference the pointer that it leaves NULL. */
 	if (!attr->send_cq && !attr->cap.max_send_wr)
 		attr->cap.max_send_wr = 1;
 	if (!attr->recv_cq && !attr->cap.max_recv_wr)
@@ -87,7 +90,7 @@ static void fill_in(const struct rdma_cm_id *id, struct ibv_qp_init_attr *attr)
 static int finish_create(struct core_provider *provider, struct rdma_cm_id *id,
 			 struct ibv_pd *default_pd, struct owned before, int result)
 {
-	/* librdmacm leaves the caller's PD in the id, where the next rdma_create_qp would use it, freed perhaps. */
+	/* librdmacm leaves the caller's PD in the id. The next rdma_create_qp would use it, even if it was freed. */
 	id->pd = default_pd;
 	if (result) {
 		destroy_queues(provider, id);
@@ -116,7 +119,7 @@ int core_create_qp(struct core_provider *provider, struct rdma_cm_id *id, struct
 	return finish_create(provider, id, default_pd, before, result);
 }
 
-/* The extended struct begins with the members of the plain one (ibv_create_qp_ex(3)). */
+/* The extended struct begins with the fields of the plain one (ibv_create_qp_ex(3)). */
 static struct ibv_qp_init_attr_ex extend(const struct ibv_qp_init_attr *attr, const struct core_qp_extra *extra, struct ibv_pd *pd)
 {
 	struct ibv_qp_init_attr_ex extended = {0};
@@ -170,7 +173,7 @@ int core_destroy_qp(struct core_provider *provider, struct rdma_cm_id *id, bool 
 
 	if (!id->qp)
 		return -EINVAL;
-	/* rdma_destroy_qp tries to destroy what it finds here, and forgets it whether that worked or not. */
+	/* rdma_destroy_qp tries to destroy the queues that it finds here, and forgets them even if that fails. */
 	if (keep_send_cq) {
 		id->send_cq = NULL;
 		id->send_cq_channel = NULL;

@@ -43,7 +43,7 @@ int core_id_create_srq(struct core_provider *provider, struct rdma_cm_id *id, st
 	int result;
 
 	CORE_NEEDS(provider->rdma_create_srq && provider->ibv_destroy_srq);
-	/* librdmacm forgets a queue that the id has already. */
+	/* librdmacm forgets an earlier queue of the id. */
 	if (!id->verbs || id->srq || (pd && pd->context != id->verbs))
 		return -EINVAL;
 	result = core_rdma_result(provider->rdma_create_srq(id, pd, attr));
@@ -53,7 +53,10 @@ int core_id_create_srq(struct core_provider *provider, struct rdma_cm_id *id, st
 	return result;
 }
 
-/* rdma_destroy_srq(3) says nothing of a queue that is in use, and forgets it; so the queue is asked itself. */
+/*
+ * rdma_destroy_srq(3) returns nothing for a queue that is in use, and forgets it. So the queue itself is destroyed
+ * first.
+ */
 int core_id_destroy_srq(struct core_provider *provider, struct rdma_cm_id *id)
 {
 	int result;

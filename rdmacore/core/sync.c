@@ -1,7 +1,7 @@
 /*
- * Synchronous ids.  librdmacm waits inside a call for the event that ends it, by reading the id's own channel.  Here that
- * channel does not block, so the call returns EAGAIN once it is issued, the caller waits for the descriptor, and
- * core_complete does with the event what librdmacm would have done.
+ * Synchronous ids. librdmacm waits inside a call for the event that ends it, by reading the id's own channel. Here
+ * that channel does not block. So the call returns EAGAIN, the caller waits for the descriptor, and core_complete
+ * handles the event like librdmacm.
  */
 #include <string.h>
 
@@ -11,7 +11,7 @@ int core_create_sync_id(struct core_provider *provider, int port_space, struct r
 {
 	int result;
 
-	/* A provider without rdma_get_request has no synchronous ids at all. */
+	/* A provider without rdma_get_request has no synchronous ids. */
 	CORE_NEEDS(provider->rdma_create_id && provider->rdma_destroy_id && provider->rdma_get_request);
 	core_select(provider);
 	result = core_rdma_result(provider->rdma_create_id(NULL, id, NULL,
@@ -27,7 +27,7 @@ int core_create_sync_id(struct core_provider *provider, int port_space, struct r
 	return 0;
 }
 
-/* The errno that librdmacm's synchronous functions make of an event. */
+/* The errno that librdmacm's synchronous functions derive from an event. */
 static int event_result(const struct rdma_cm_event *event)
 {
 	if (!event->status)
@@ -48,8 +48,8 @@ static int acknowledge(struct core_provider *provider, struct rdma_cm_id *id)
 }
 
 /*
- * librdmacm keeps a request that it could not finish, or that ended another call of the listener, as the
- * listener's event and forgets the child that came with it.
+ * librdmacm keeps a request that it could not complete, or that ended another call of the listener, as the listener's
+ * event, and forgets its child.
  */
 void core_forget_request(struct core_provider *provider, struct rdma_cm_id *listener)
 {
@@ -69,7 +69,7 @@ int core_complete(struct core_provider *provider, struct rdma_cm_id *id)
 	result = core_read_event(provider, id->channel, &event);
 	if (result)
 		return result;
-	/* The old event is kept until there is a new one, so a wait that is given up loses nothing. */
+	/* The old event is kept until there is a new one, so that an interrupted wait loses nothing. */
 	result = acknowledge(provider, id);
 	id->event = event;
 	if (!result)

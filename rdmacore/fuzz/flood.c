@@ -1,12 +1,14 @@
 /*
- * Hostile datagrams to a live process: COUNT of them, made of SEED, in the ways that they have into it: at a port of its queue
- * pairs on this host, where any user may send; as packets of other hosts, which have whatever source, queue pair, sequence
- * number and key they like, and messages of connection management among them; and as records of another process.
+ * Hostile datagrams to a live process: COUNT of them, generated from SEED, by all ways into it. They go to a port of
+ * its queue pairs on this host, where any user may send. They come as packets of other hosts, with any source, queue
+ * pair, sequence number and key, messages of connection management among them. And they come as records of another
+ * process.
  *
  *   flood COUNT [SEED]
  *
- * Meanwhile two queue pairs of it exchange messages, and its program answers some of the requests.  Their messages arrive, no
- * byte changes that nobody may write, the sanitizers find nothing, and memory stays bounded.
+ * Meanwhile two of its queue pairs exchange messages, and its program answers some of the requests. The test checks
+ * that their messages arrive, that no protected byte changes, that the sanitizers find nothing, and that memory stays
+ * bounded.
  */
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -21,6 +23,7 @@
 #include "ctest/support/check.h"
 #include "ctest/support/cm.h"
 #include "ctest/support/process.h"
+#include "fuzz/hostile.h"
 #include "soft/base/random.h"
 #include "soft/host.h"
 #include "soft/udp/internal.h"
@@ -31,35 +34,29 @@
 
 #define PORT 7473
 #define HELD 32 /* requests that the program has accepted */
-#define ROUND 5000 /* datagrams between two looks at whether all is well */
-#define WINDOW 32 /* datagrams that wait in a socket at most */
-#define GROWTH (96l << 20) /* bytes of memory, of which the sanitizer keeps most for a while */
+#define ROUND 5000 /* datagrams between two checks */
+#define WINDOW 32 /* maximum of unread datagrams of a socket */
+#define GROWTH (96l << 20) /* bytes of memory, most of which the sanitizer keeps for a while */
 #define LARGEST 9000
 #define GUARD 4096
 #define FAR_HOST 9 /* of 198.51.100.0 */
 
 static const uint8_t own_ip[4] = {192, 0, 2, 77};
 
-static struct soft_random random_state;
 
 static struct world {
 	struct process process;
 	struct bench bench;
-	struct bare well[2]; /* that are left alone */
+	struct bare well[2]; /* these are not attacked */
 	struct bare attacked[2]; /* a connected one, and one for datagrams */
 	struct rdma_cm_id *listeners[2];
 	struct rdma_cm_id *held[HELD];
 	uint32_t held_count;
-	char *guarded; /* between two that nobody may write, memory for the attacked */
+	char *guarded; /* memory of the attacked queue pairs, between two protected ranges */
 	struct ibv_mr *mr;
 	int fd; /* of this host */
 	_Atomic uint64_t answers;
 } world;
-
-static uint64_t below(uint64_t limit)
-{
-	return soft_random_next(&random_state) % limit;
-}
 
 static struct soft_udp *udp(void)
 {
@@ -71,7 +68,9 @@ static struct soft_management *management(void)
 	return &udp()->device->management;
 }
 
-/* One of the other hosts answers who asks whether it is there (soft/cm/gate.c), so that its requests get further. */
+/*
+ * One of the other hosts answers the question whether it receives (soft/cm/gate.c), so that its requests get further.
+ */
 static void answer(struct soft_management *m, const union ibv_gid *from, const union ibv_gid *to, const uint8_t *mad,
 		   bool record)
 {
@@ -88,20 +87,7 @@ static void answer(struct soft_management *m, const union ibv_gid *from, const u
 	m->receive(m, to, from, bytes);
 }
 
-/* --- what is sent --------------------------------------------------------------------------------- */
-
-/* A number that is right, near what is right, or any. */
-static uint32_t near(uint32_t right)
-{
-	switch (below(4)) {
-	case 0:
-		return (uint32_t)soft_random_next(&random_state) & 0xffffff;
-	case 1:
-		return (right + (uint32_t)below(64) - 32) & 0xffffff;
-	default:
-		return right;
-	}
-}
+/* --- sending ---------------------------------------------------------------------------------------- */
 
 static size_t make_message(uint8_t *bytes)
 {
@@ -161,7 +147,7 @@ static struct soft_endpoint far_host(void)
 	return endpoint;
 }
 
-/* The ICRC, for most: without it nothing goes further. */
+/* Most packets get a right ICRC: without it they are dropped at once. */
 static size_t seal(uint8_t *bytes, size_t length, const struct soft_endpoint *from, const struct soft_endpoint *to, uint16_t identification)
 {
 	struct soft_icrc_headers headers;
@@ -173,7 +159,7 @@ static size_t seal(uint8_t *bytes, size_t length, const struct soft_endpoint *fr
 	return length + SOFT_WIRE_ICRC;
 }
 
-/* As the sockets of SOFT_WIRE_PORT give what other hosts send: one packet, or a burst with any length of segments. */
+/* What a socket of SOFT_WIRE_PORT receives from other hosts: one packet, or a burst with segments of any length. */
 static void come_from_afar(void)
 {
 	struct soft_udp_rx_batch rx = {.source = far_host(), .destination.port = SOFT_WIRE_PORT,
@@ -186,7 +172,7 @@ static void come_from_afar(void)
 	length = below(2) ? make_message(bytes) : make_packet(bytes);
 	length = seal(bytes, length, &rx.source, &rx.destination, (uint16_t)(below(8) ? rx.first : below(65536)));
 	rx.segment = below(8) ? length : 1 + below(length);
-	exact = malloc(length); /* who reads behind it is caught */
+	exact = malloc(length); /* so that reading behind its end is detected */
 	CHECK(exact);
 	memcpy(exact, bytes, length);
 	soft_lock_take(&udp()->receiving);
@@ -196,8 +182,8 @@ static void come_from_afar(void)
 	free(exact);
 }
 
-/* At a port of this host. */
-static void come_from_here(void)
+/* Send to a port of this host. */
+static void send_from_here(void)
 {
 	struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
 				 .sin_port = htons(soft_udp_port_of(world.attacked[0].qp->qp_num))}, from;
@@ -210,11 +196,11 @@ static void come_from_here(void)
 	source.port = ntohs(from.sin_port);
 	length = seal(bytes, length, &source, &destination, (uint16_t)(below(8) ? 0 : below(65536)));
 	if (!below(16))
-		length = below(length + 1); /* cut off */
+		length = below(length + 1); /* truncated */
 	CHECK(sendto(world.fd, bytes, length, 0, (struct sockaddr *)&to, sizeof(to)) == (ssize_t)length || errno == ENOBUFS);
 }
 
-/* As another process of the user passes packets on: any bytes, and packets behind a header that may be right. */
+/* Send like a process of the user that forwards packets: any bytes, and packets behind a header that may be right. */
 static void come_from_process(void)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -236,13 +222,13 @@ static void come_from_process(void)
 		memset(bytes + 38, 0xff, 2);
 		memcpy(bytes + 40, own_ip, 4);
 	}
-	/* Where it does not come to this, it has more of them already than it takes. */
+	/* If the connection fails, the process has more of them already than it accepts. */
 	if (!connect(fd, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length)))
 		(void)send(fd, bytes, below(8) ? size : below(size), MSG_NOSIGNAL);
 	close(fd);
 }
 
-/* --- what goes on meanwhile ------------------------------------------------------------------------ */
+/* --- meanwhile -------------------------------------------------------------------------------------- */
 
 static void open_world(void)
 {
@@ -252,7 +238,7 @@ static void open_world(void)
 	world.process = process_start(3);
 	bench_open(&world.bench, world.process.provider);
 	management()->send = answer;
-	management()->open = NULL; /* nothing of this leaves the machine */
+	management()->open = NULL; /* no packet of this leaves the machine */
 	table = &udp()->device->gid_table;
 	count = soft_gid_count(table);
 	soft_gid_from_ipv4(&table->gids[count], own_ip);
@@ -280,7 +266,7 @@ static void open_world(void)
 				     sizeof(struct sockaddr_in)));
 }
 
-/* They may have failed: whoever knows all numbers of a queue pair can end it. */
+/* They may be in ERR: an attacker that knows all numbers of a queue pair can end it. */
 static void restore_attacked(void)
 {
 	for (int index = 0; index < 2; index++) {
@@ -298,7 +284,7 @@ static void restore_attacked(void)
 	}
 }
 
-/* Read what was reported: some requests are accepted, and their ids held for a while. */
+/* Read the events: accept some requests, and keep their ids for a while. */
 static void answer_requests(void)
 {
 	struct core_provider *provider = world.process.provider;
@@ -335,16 +321,6 @@ static void exchange(void)
 		CHECK(world.guarded[byte] == (char)0xa5 && world.guarded[2 * GUARD + byte] == (char)0xa5);
 }
 
-static long resident(void)
-{
-	long total = 0, pages = 0;
-	FILE *file = fopen("/proc/self/statm", "r");
-
-	CHECK(file && fscanf(file, "%ld %ld", &total, &pages) == 2);
-	fclose(file);
-	return pages * sysconf(_SC_PAGESIZE);
-}
-
 int main(int count, char **words)
 {
 	uint64_t total = count > 1 ? strtoull(words[1], NULL, 10) : 100000, sent = 0;
@@ -360,7 +336,7 @@ int main(int count, char **words)
 			if (!way)
 				come_from_process();
 			else if (way < 32)
-				come_from_here();
+				send_from_here();
 			else
 				come_from_afar();
 			if (!(index % WINDOW))

@@ -1,12 +1,12 @@
 /*
- * Forged and malformed packets into the engine.  An input is a sequence of packets for three queue pairs, RC,
- * UC and UD, which have receives posted and requests unanswered, and a fourth, RC, with a shared receive
- * queue.  The reliable ones have a window each.  Whatever comes, the sanitizers must find nothing and not one
- * byte beside what is registered for the network may change.
+ * Forged and malformed packets for the engine. An input is a sequence of packets for four queue pairs. Three, RC, UC
+ * and UD, have receives posted and unanswered requests. The fourth, RC, has a shared receive queue. Those of type RC
+ * have a window each. For all inputs the sanitizers must find nothing, and no byte outside of remotely accessible
+ * memory may change.
  *
- * Each packet of an input: one byte of flags, two of length (little endian), and that many bytes from the
- * BTH on.  Messages of connection management, to queue pair 1, are read as well.  The flags repair what a mutation would rarely hit: the queue pair and its sequence numbers, and
- * a key and an address that are right or nearly so.
+ * A packet of an input is one byte of flags, two of length in little endian, and that many bytes from the BTH on.
+ * Messages of connection management, to queue pair 1, are decoded as well. The flags set what a mutation would rarely
+ * hit. That is the queue pair and its sequence numbers, and a key and an address that are right or almost right.
  */
 #include <stdint.h>
 
@@ -36,11 +36,11 @@
 	 CORE_ACCESS_FLUSH_GLOBAL)
 
 enum flags {
-	QUEUE_PAIR = 3, /* which of the first three; 3: as it stands there */
-	REPAIR_REQUEST = 4, /* number near what is expected, key, address */
-	REPAIR_ANSWER = 8, /* number near what is unanswered */
+	QUEUE_PAIR = 3, /* which of the first three; 3: as in the packet */
+	REPAIR_REQUEST = 4, /* set a number near the expected one, key and address */
+	REPAIR_ANSWER = 8, /* set a number near an unanswered one */
 	RAW = 16, /* the bytes are the whole datagram, IP header first */
-	ADVANCE = 32, /* afterwards a timer runs */
+	ADVANCE = 32, /* a timer runs afterwards */
 	SHARED = 64, /* the fourth queue pair instead of the first */
 	WINDOW = 128, /* the key of its window instead of the region's */
 };
@@ -51,15 +51,15 @@ struct world {
 	struct ibv_srq *srq;
 	struct ibv_qp *queue_pairs[QUEUE_PAIRS];
 	struct ibv_mw *windows[QUEUE_PAIRS]; /* of the reliable ones, of the whole region */
-	uint8_t *memory; /* three pages; the one in the middle is registered */
+	uint8_t *memory; /* three pages, of which the middle one is registered */
 	struct ibv_mr *mr;
-	uint8_t *own; /* registered, with no right for others, and never written */
+	uint8_t *own; /* registered without remote rights, and never written */
 	struct ibv_mr *own_mr;
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size);
 
-/* A message of connection management: what can be read of it goes to another process and back, and says the same. */
+/* A message of connection management: if it can be decoded, it goes to another process and back without a change. */
 static void receive_management(struct soft_management *management, const union ibv_gid *from, const union ibv_gid *to,
 			       const uint8_t *mad)
 {
@@ -138,7 +138,7 @@ static void reset(struct ibv_qp *qp, const struct sim_host *peer)
 		sim_connect_to(qp, peer, 0x123456, &path, SQ_PSN, RQ_PSN);
 }
 
-/* Bound anew, since the last input may have invalidated it. */
+/* Bound again, because the last input may have invalidated it. */
 static void bind_window(struct world *world, int index)
 {
 	struct ibv_qp *qp = world->queue_pairs[index];
@@ -177,7 +177,7 @@ static void post(struct world *world)
 	for (int index = 0; index < 3; index++) {
 		for (int type = 0; type < 3; type++)
 			CHECK(!soft_post_recv(world->queue_pairs[type], &receive, &bad_receive));
-		/* What the last input has left there is as good. */
+		/* Receives that the last input left there remain. */
 		(void)soft_post_srq_recv(world->srq, &receive, &bad_receive);
 	}
 	bind_window(world, 0);
@@ -205,7 +205,7 @@ static void put32(uint8_t *place, uint32_t value)
 	put24(place + 1, value);
 }
 
-/* Which queue pair the flags name; -1: none. */
+/* The queue pair that the flags select; -1: none. */
 static int named(uint8_t flags)
 {
 	int index = flags & QUEUE_PAIR;
@@ -213,7 +213,7 @@ static int named(uint8_t flags)
 	return index == QUEUE_PAIR ? -1 : index == 0 && flags & SHARED ? SHARING : index;
 }
 
-/* Where a packet of that operation has an address and a key behind it; 0: nowhere. */
+/* The offset of address and key in a packet of that operation; 0: it has none. */
 static size_t target_of(uint8_t operation)
 {
 	switch (operation) {
@@ -264,7 +264,7 @@ static void repair(const struct world *world, uint8_t flags, uint8_t *bytes, siz
 	put32(&bytes[target + 8], key);
 }
 
-/* An IP and a UDP header as our peer would send them. */
+/* An IP and a UDP header like the peer's. */
 static size_t wrap(const struct world *world, const uint8_t *bytes, size_t length, uint8_t *datagram)
 {
 	struct ibv_global_route route = {.dgid = world->net.hosts[0].address};
@@ -295,7 +295,7 @@ static void deliver(struct world *world, uint8_t flags, const uint8_t *bytes, si
 	} else {
 		memcpy(wrapped, packet, length);
 	}
-	/* Of exactly that size, so that whoever reads behind it is caught. */
+	/* Of exactly that size, so that reading behind its end is detected. */
 	datagram = malloc(total ? total : 1);
 	CHECK(datagram);
 	memcpy(datagram, wrapped, total);

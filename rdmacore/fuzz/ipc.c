@@ -1,12 +1,13 @@
 /*
- * Hostile processes beside a live one, for SECONDS, made of SEED: of its user and of another one.  They connect to the names of its
- * listeners and send records, right ones, changed ones and any bytes; they listen where its ids connect to, and answer alike;
- * and they have names that begin as those of its ports do.  With an even SEED it is root's, whose listeners serve all users.
+ * Hostile processes against a live one, for SECONDS, generated from SEED: of its user and of another one. They
+ * connect to the names of its listeners and send records: right ones, changed ones and any bytes. They listen where
+ * its ids connect, and answer in the same way. And they bind names that begin like those of its ports. With an even
+ * SEED the live process is root's, and its listeners accept all users.
  *
  *   ipc SECONDS [SEED]
  *
- * Meanwhile another process of the user connects to it and is served, the sanitizers find nothing, and memory and descriptors
- * stay bounded.
+ * Meanwhile another process of the user connects to it. The test checks that it is served, that the sanitizers find
+ * nothing, and that memory and descriptors stay bounded.
  */
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -24,6 +25,7 @@
 #include "ctest/support/check.h"
 #include "ctest/support/cm.h"
 #include "ctest/support/process.h"
+#include "fuzz/hostile.h"
 #include "soft/base/local_name.h"
 #include "soft/base/random.h"
 #include "soft/cm/id.h"
@@ -31,21 +33,20 @@
 #include "soft/ipc/ipc.h"
 
 #define PORT 7481
-#define LURES 3 /* ports behind it, where hostile processes listen */
+#define LURES 3 /* following ports, where hostile processes listen */
 #define USER 65533
 #define OTHER 65534
 #define HOSTILE 2 /* processes of each user */
-#define CONNECTIONS 24 /* of one of them */
+#define CONNECTIONS 24 /* of each hostile process */
 #define NAMES 32
 #define HELD 64 /* requests that the program has accepted */
 #define TIMEOUT_MS 60000
-/* Three processes have blocks of numbers, each with two sockets: they claim more as ids come and go. */
+/* Three processes have blocks of numbers, each with two sockets, and claim more as ids come and go. */
 #define MORE_DESCRIPTORS (3 * 2 * SOFT_TABLE_BLOCKS + 8)
-#define GROWTH (192l << 20) /* bytes of memory, of which the sanitizer keeps most for a while */
+#define GROWTH (192l << 20) /* bytes of memory, most of which the sanitizer keeps for a while */
 
 static const uint8_t far_ip[4] = {198, 51, 100, 9};
 
-static struct soft_random random_state;
 static char fabric[CORE_FABRIC_MAX + 1];
 static uid_t user;
 
@@ -54,14 +55,9 @@ static struct shared {
 	_Atomic uint64_t records, connections, answers;
 } *shared;
 
-static uint64_t below(uint64_t limit)
-{
-	return soft_random_next(&random_state) % limit;
-}
-
 /* --- hostile processes ------------------------------------------------------------------------------- */
 
-/* What it has seen in answers, as others see in theirs. */
+/* What it has seen in answers, to use it in later records. */
 static struct {
 	uint32_t local, remote, qp_num;
 	uint64_t guid, transaction;
@@ -73,18 +69,6 @@ static struct {
 } connections[CONNECTIONS];
 
 static int lures[LURES], names[NAMES];
-
-static uint32_t near(uint32_t right)
-{
-	switch (below(4)) {
-	case 0:
-		return (uint32_t)soft_random_next(&random_state) & 0xffffff;
-	case 1:
-		return (right + (uint32_t)below(64) - 32) & 0xffffff;
-	default:
-		return right;
-	}
-}
 
 static struct sockaddr_storage any_address(uint16_t port)
 {
@@ -120,7 +104,7 @@ static void make_message(struct soft_cm_message *message)
 	}
 }
 
-/* Its length, which may be 0. */
+/* Returns its length, which may be 0. */
 static size_t make_record(uint8_t record[2 * SOFT_RECORD_MAX], uint64_t instance)
 {
 	struct soft_cm_message message;
@@ -143,7 +127,7 @@ static size_t make_record(uint8_t record[2 * SOFT_RECORD_MAX], uint64_t instance
 	return below(128) ? length : below(length + 16);
 }
 
-/* With a descriptor, which its receiver does not want. */
+/* With a descriptor, which the receiver does not expect. */
 static void send_descriptor(int fd, const uint8_t *record, size_t length)
 {
 	union {
@@ -195,7 +179,7 @@ static void send_records(int slot)
 	}
 }
 
-/* A name of the server's: in the fabric, towards other hosts, or of datagrams. */
+/* Connect to a name of the server: in the fabric, for other hosts, or for datagrams. */
 static int connect_to_server(void)
 {
 	const struct soft_local_trust all = {.all = true};
@@ -235,12 +219,12 @@ static void use_connection(int slot)
 		shutdown(fd, (int)below(3));
 	} else {
 		send_records(slot);
-		if (below(4)) /* it may read none of them for long */
+		if (below(4)) /* it may read none of them for a long time */
 			read_answers(fd);
 	}
 }
 
-/* Where the server's ids connect to: who comes is a connection as the others. */
+/* Accept at a port that the server's ids connect to: the connection is used like others. */
 static void use_lure(int index)
 {
 	char name[SOFT_LOCAL_NAME];
@@ -301,7 +285,7 @@ static void attack(void)
 	}
 }
 
-/* --- the live process and its client ------------------------------------------------------------------ */
+/* --- the live process and its client ---------------------------------------------------------------- */
 
 static struct process server, client, lured;
 static struct rdma_cm_id *listeners[3], *held[HELD];
@@ -331,7 +315,10 @@ static void forget(struct rdma_cm_id *id)
 	process_destroy(&server, id);
 }
 
-/* Requests of hostile processes are accepted and held for a while, or not; the client's, which says so, is accepted: true. */
+/*
+ * Accept some requests of hostile processes and keep them for a while. The client's, which has a nonce, is accepted:
+ * true.
+ */
 static bool take_up(struct rdma_cm_id *id, bool is_clients)
 {
 	struct rdma_conn_param param = usual_param();
@@ -351,7 +338,7 @@ static bool take_up(struct rdma_cm_id *id, bool is_clients)
 	return false;
 }
 
-/* Read what was reported to the server: the id of the client's request once it came. */
+/* Read the events of the server: the id of the client's request, once it has come. */
 static struct rdma_cm_id *read_server(const char nonce[16])
 {
 	struct rdma_cm_id *found = NULL;
@@ -379,7 +366,7 @@ static struct rdma_cm_id *read_server(const char nonce[16])
 	return found;
 }
 
-/* Ids that are lured to hostile processes. */
+/* Ids that connect to hostile processes. */
 static struct rdma_cm_id *astray[8];
 
 static void read_lured(void)
@@ -443,7 +430,7 @@ static int64_t milliseconds(void)
 	return (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
 }
 
-/* The client gets a connection, whatever the others do. */
+/* The client gets a connection, whatever the hostile processes do. */
 static void serve_client(void)
 {
 	struct rdma_cm_id *id = process_resolve(&client, RDMA_PS_TCP, PORT), *child = NULL;
@@ -468,16 +455,6 @@ static void serve_client(void)
 	process_destroy(&client, id);
 	forget(child);
 	served++;
-}
-
-static long resident(void)
-{
-	long total = 0, pages = 0;
-	FILE *file = fopen("/proc/self/statm", "r");
-
-	CHECK(file && fscanf(file, "%ld %ld", &total, &pages) == 2);
-	fclose(file);
-	return pages * sysconf(_SC_PAGESIZE);
 }
 
 static int count_descriptors(void)
@@ -514,7 +491,7 @@ static uint32_t count_peers(struct process *process)
 	return count;
 }
 
-/* Once the hostile ones are gone nothing is left of them. */
+/* When the hostile processes have ended, nothing of them is left. */
 static void expect_nothing_left(int descriptors)
 {
 	do {

@@ -1,12 +1,12 @@
 /*
- * A fuzzer that is guided by coverage and needs the C compiler only: it runs the files that are given, and for a
- * number of seconds random changes of them; what goes a way through the code that nothing before it went is
- * changed further.  (fuzz_packets.c has the interface of libFuzzer, for where that is installed.)
+ * A fuzzer that is guided by coverage and needs only the C compiler. It runs the given files, and for a number of
+ * seconds random changes of them. An input that takes a new path through the code is changed further.
+ * (fuzz_packets.c has the interface of libFuzzer, for machines where that is installed.)
  *
  *   mutate [--keep FOLDER] [--seed NUMBER] SECONDS FILE...
  *
- * --keep writes there what went a new way.  The changes are made of one seed, 1 without --seed, so that runs beside
- * each other want one each.  What is running when it ends badly is left in crash-input, and "mutate 0 crash-input"
+ * --keep writes inputs with a new path to a folder. The changes depend on the seed, 1 without --seed, so
+ * simultaneous runs need one each. If the program crashes, the input is in crash-input, and "mutate 0 crash-input"
  * repeats it.
  */
 #include <stdbool.h>
@@ -18,7 +18,7 @@
 
 #define LARGEST 8192
 #define FILES 4096
-#define PLACES (1 << 18) /* ways from one place in the code to the next, by hash */
+#define PLACES (1 << 18) /* edges between blocks of code, by hash */
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size);
 
@@ -58,7 +58,7 @@ static void save_running(void)
 
 void __sanitizer_set_death_callback(void (*callback)(void));
 
-/* The compiler puts a call of it into every block of the engine (-fsanitize-coverage=trace-pc). */
+/* The compiler inserts a call into each block of the engine (-fsanitize-coverage=trace-pc). */
 void __sanitizer_cov_trace_pc(void);
 
 void __sanitizer_cov_trace_pc(void)
@@ -67,13 +67,13 @@ void __sanitizer_cov_trace_pc(void)
 	uintptr_t address = (uintptr_t)__builtin_return_address(0);
 	bool *place = &reached[(address ^ before ^ address >> 16) % PLACES];
 
-	/* Shifted, so that the way back is another one. */
+	/* Shifted, so that the reverse edge is another one. */
 	before = address << 1;
 	reached_new |= !*place;
 	*place = true;
 }
 
-/* Keep what reaches something new. */
+/* Keep an input that reaches new code. */
 static void run(void)
 {
 	char path[512];

@@ -1,13 +1,13 @@
 /*
- * As many messages as go.  One loop for every role: post what there is room and credit for, take
- * completions, post receives again.  An end that only receives does the latter two.
+ * As many messages as possible. One loop for all roles: post while there is room and credit, take completions, and
+ * post receives again. An end that only receives does the latter two.
  */
 #include <string.h>
 
 #include "measure/completion.h"
 #include "measure/worker.h"
 
-/* Completions between two looks at the clock, when there are always some. */
+/* Completions after which the clock is read, while there are always some. */
 #define LOOK_EVERY 16
 
 enum phase { WARMING, TIMED, ENDING, ENDED };
@@ -15,8 +15,8 @@ enum phase { WARMING, TIMED, ENDING, ENDED };
 struct progress {
 	enum phase phase;
 	uint64_t begin_ns; /* of the phase */
-	uint64_t look_at; /* look at the clock when that many are complete */
-	uint64_t checked; /* READs whose contents were looked at */
+	uint64_t look_at; /* read the clock when that many are complete */
+	uint64_t checked; /* READs with checked contents */
 };
 
 static bool due(const struct core_measure_worker *worker)
@@ -48,7 +48,7 @@ static int transmit(struct core_measure_worker *worker)
 	return 0;
 }
 
-/* Post no more, but one message if what is in flight would end without a completion. */
+/* Post no more, except for one message if those in flight would end without a completion. */
 static void stop_posting(struct core_measure_worker *worker)
 {
 	worker->target = worker->posted + (worker->unsignaled ? 1 : 0);
@@ -89,7 +89,7 @@ static bool drained(const struct core_measure_worker *worker)
 	return worker->posted == worker->target && worker->completed == worker->target;
 }
 
-/* With the clock in hand: is the phase over? */
+/* The clock was read: check whether the phase has ended. */
 static void look(struct core_measure_worker *worker, struct progress *progress)
 {
 	const struct core_measure_spec *spec = &worker->measure->spec;
@@ -126,7 +126,10 @@ static void look(struct core_measure_worker *worker, struct progress *progress)
 	}
 }
 
-/* READs check themselves; a slot is cleared so that the next one cannot pass on what this one brought. */
+/*
+ * READs are checked by their reader. A slot is cleared afterwards, so that its contents cannot be taken for those of
+ * the next READ.
+ */
 static int check_reads(struct core_measure_worker *worker, struct progress *progress)
 {
 	while (progress->checked < worker->completed) {
@@ -140,7 +143,7 @@ static int check_reads(struct core_measure_worker *worker, struct progress *prog
 	return 0;
 }
 
-/* What the peer wrote, after its last: the newest message of each slot. */
+/* Check what the peer wrote, after its LAST: the newest message of each slot. */
 static int check_writes(struct core_measure_worker *worker)
 {
 	uint64_t total = worker->peer_last, slots = worker->send_slots;
@@ -198,17 +201,17 @@ int core_measure_bandwidth(struct core_measure_worker *worker)
 		result = core_measure_begin(worker);
 	begin(worker, &progress);
 	while (!result && (progress.phase != ENDED ||
-			   (worker->receives && worker->settles && !worker->last_received))) {
+			   (worker->receives && worker->confirms && !worker->last_received))) {
 		result = iterate(worker, &progress, &spins);
-		/* Before waiting for the peer's, which waits for ours when both transmit. */
-		if (!result && progress.phase == ENDED && worker->transmits && worker->settles &&
+		/* Before waiting for the peer's LAST: if both transmit, the peer waits for the one from here. */
+		if (!result && progress.phase == ENDED && worker->transmits && worker->confirms &&
 		    !worker->last_sent)
 			result = core_measure_send_last(worker);
 	}
 	if (!result && !worker->transmits)
 		core_measure_window_close(worker, core_measure_now(), worker->received);
-	if (!result && worker->settles)
-		result = core_measure_settle(worker);
+	if (!result && worker->confirms)
+		result = core_measure_confirm(worker);
 	if (!result && worker->verify && worker->operation == IBV_WR_RDMA_WRITE && worker->receives)
 		result = check_writes(worker);
 	return result;

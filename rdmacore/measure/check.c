@@ -1,4 +1,6 @@
-/* Specs and ends before anything is made: every knob has a meaning in what is measured, or is refused. */
+/*
+ * Checks specs and ends before anything is created: each parameter has a meaning in what is measured, or is rejected.
+ */
 #include "measure/worker.h"
 
 #include <stdarg.h>
@@ -6,14 +8,14 @@
 #include <string.h>
 
 
-#define DEFAULT_TIMEOUT_MS 2000
+#define DEFAULT_TIMEOUT_MS 2000 /* like rping and rdma_create_ep */
 #define DEFAULT_SAMPLES 1024
 #define SAMPLES_MAX (1 << 20)
-#define DEFAULT_HIGHEST UINT64_C(60000000000)
-#define DEFAULT_DIGITS 3
-#define IN_FLIGHT_MAX 4096
+#define DEFAULT_HIGHEST UINT64_C(60000000000) /* 60 s */
+#define DEFAULT_DIGITS 3 /* 0.1 %, HdrHistogram's usual precision */
+#define IN_FLIGHT_MAX 4096 /* bounds memory, as LIST_MAX and SAMPLES_MAX do */
 #define LIST_MAX 4096
-#define ITERATIONS_MAX (UINT64_C(1) << 46) /* twice that fits in what LAST tells */
+#define ITERATIONS_MAX (UINT64_C(1) << 46) /* half of what a LAST can contain */
 #define ATOMIC_SIZE 8 /* IBTA 9.4.5 */
 #define SIZE_MAX_RC (UINT64_C(1) << 31) /* IBTA 9.7.8: a message has 2^31 bytes at most */
 
@@ -29,7 +31,7 @@ int core_measure_refuse(struct core_measure_refusal *refusal, int result, const 
 	return result;
 }
 
-/* Where a knob has a meaning: bits of kind and operation. */
+/* Where a parameter has a meaning: bits of kind and operation. */
 enum {
 	LATENCY_SEND = 1,
 	LATENCY_WRITE = 2,
@@ -95,7 +97,7 @@ static uint64_t value_of(const struct core_measure_spec *spec, const struct knob
 	return narrow;
 }
 
-/* Which bit the spec is; 0 and a refusal when there is none. */
+/* The bit of the spec; 0 and a refusal if there is none. */
 static unsigned int where_of(const struct core_measure_spec *spec, struct core_measure_refusal *refusal,
 			     int *result)
 {
@@ -226,7 +228,7 @@ static void or_default(uint32_t *knob, uint32_t value)
 		*knob = value;
 }
 
-/* Defaults that depend on a queue pair are the layout's. */
+/* Defaults that depend on a queue pair are set by the layout. */
 static void fill_defaults(struct core_measure_spec *spec)
 {
 	bool latency = spec->kind == CORE_MEASURE_LATENCY;
@@ -262,7 +264,7 @@ int core_measure_check_spec(const struct core_measure_spec *given, struct core_m
 	if (given->struct_size < offsetof(struct core_measure_spec, size))
 		return core_measure_refuse(refusal, -EINVAL, "struct_size", "%u bytes are no spec",
 					   given->struct_size);
-	/* A newer caller may know more knobs, as long as it does not turn them. */
+	/* A newer caller may know more parameters; they must be 0. */
 	for (uint32_t at = known; at < given->struct_size; at++)
 		if (bytes[at])
 			return core_measure_refuse(refusal, -E2BIG, "struct_size",

@@ -1,4 +1,4 @@
-/* Completions, and what messages say. */
+/* Completions, and the contents of messages. */
 #include "measure/completion.h"
 
 #include <arpa/inet.h>
@@ -51,7 +51,7 @@ static int take_data(struct core_measure_worker *worker, uint32_t length, uint64
 	return 0;
 }
 
-/* Whether a message has immediate data or what stands for it, and how much data it has besides. */
+/* Whether a message has immediate data or its replacement, and how much other data it has. */
 static bool has_immediate(const struct core_measure_worker *worker, const struct ibv_wc *wc, uint64_t slot,
 			  uint32_t *immediate, uint32_t *length)
 {
@@ -142,7 +142,7 @@ int core_measure_take(struct core_measure_worker *worker, const struct ibv_wc *w
 	return take_data(worker, length, number);
 }
 
-/* Take the completion events that came. */
+/* Take the pending completion events. */
 static int take_events(struct core_measure_worker *worker, struct ibv_comp_channel *channel)
 {
 	struct ibv_cq *cq;
@@ -172,7 +172,7 @@ int core_measure_sleep(struct core_measure_worker *worker)
 	};
 	int result = ask_for_events(worker);
 
-	/* What came before the request raises no event (ibv_req_notify_cq(3)). */
+	/* A completion before the request raises no event (ibv_req_notify_cq(3)). */
 	if (!result)
 		result = core_measure_reap_all(worker);
 	if (result)

@@ -1,4 +1,4 @@
-/* Taking completions in. */
+/* Processing completions. */
 #ifndef MEASURE_COMPLETION_H
 #define MEASURE_COMPLETION_H
 
@@ -6,10 +6,10 @@
 
 #include "measure/worker.h"
 
-/* Take one completion in.  0 or a negative errno with the error recorded. */
+/* Process one completion. 0, or a negative errno with the error recorded. */
 int core_measure_take(struct core_measure_worker *worker, const struct ibv_wc *wc);
 
-/* Poll once.  The number taken or a negative errno. */
+/* Poll once. The number of completions, or a negative errno. */
 static inline int core_measure_reap(struct core_measure_worker *worker, struct ibv_cq *cq)
 {
 	struct ibv_wc wc[CORE_MEASURE_POLL_MAX];
@@ -36,17 +36,17 @@ static inline int core_measure_reap_all(struct core_measure_worker *worker)
 	return received < 0 ? received : sent + received;
 }
 
-/* Workers with nothing to do. */
+/* Workers without work. */
 
-/* Polls in vain before the processor is offered to others: some tens of microseconds. */
+/* Polls without success before the processor is yielded: about 50 us. */
 #define CORE_MEASURE_SPINS 4096
 
 /* Sleep until a completion event or a stop; 0 or a negative errno. */
 int core_measure_sleep(struct core_measure_worker *worker);
 
 /*
- * After a poll in vain.  Spins, since the answer is usually on its way; when it is long in coming, it
- * may wait for this very processor.  spins counts from 0.
+ * After a poll without success: spin, because the answer usually arrives soon. If it takes long, the peer may wait
+ * for this processor, so yield it. spins counts from 0.
  */
 static inline int core_measure_idle(struct core_measure_worker *worker, unsigned int *spins)
 {

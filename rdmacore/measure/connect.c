@@ -1,6 +1,6 @@
 /*
- * The active end: it makes and ends connections, in_flight at a time, and times each step.  A connection goes on as
- * soon as it can or, in lockstep, when all of them have taken the step before.
+ * The active end: it creates and ends connections, in_flight at a time, and measures each step. A connection
+ * continues as soon as it can or, in lockstep, when all of them have completed the previous step.
  */
 #include <stdlib.h>
 
@@ -14,10 +14,10 @@ struct client {
 	uint64_t begun; /* connections, warm-up included */
 	uint64_t warm; /* of those, before the timed part */
 	uint64_t completed;
-	uint64_t counted; /* completed of the timed part */
+	uint64_t counted; /* completed in the timed part */
 	uint64_t began_ns, last_ns;
 	uint32_t under_way;
-	uint32_t awaiting; /* of those, an event each */
+	uint32_t awaiting; /* connections that wait for an event each */
 	bool timed;
 };
 
@@ -28,7 +28,7 @@ static void sample(struct client *client, const struct core_measure_connection *
 		core_histogram_record(&client->worker->histogram[step], nanoseconds);
 }
 
-/* The connection is destroyed, whatever came of it. */
+/* The connection is destroyed, successful or not. */
 static void over(struct client *client, struct core_measure_connection *connection)
 {
 	core_measure_connection_end(client->connects, connection);
@@ -37,7 +37,7 @@ static void over(struct client *client, struct core_measure_connection *connecti
 	client->under_way--;
 }
 
-/* The step in hand has ended; the next begins now. */
+/* The present step has ended; the next one begins now. */
 static void step_over(struct client *client, struct core_measure_connection *connection)
 {
 	uint64_t now = core_measure_now();
@@ -57,14 +57,14 @@ static void step_over(struct client *client, struct core_measure_connection *con
 	}
 }
 
-/* A connection failed: count it if some may, else fail.  It is gone afterwards in either case. */
+/* A connection failed: count it if failures are allowed, otherwise fail. It is destroyed in both cases. */
 static int give_up(struct client *client, struct core_measure_connection *connection,
 		   const struct core_measure_error *error)
 {
 	const struct core_measure_spec *spec = &client->worker->measure->spec;
 
 	over(client, connection);
-	if (!connection->farewell && client->worker->result.failed++ < spec->errors_max)
+	if (!connection->closing && client->worker->result.failed++ < spec->errors_max)
 		return 0;
 	return core_measure_connect_fail_with(client->worker, error);
 }
@@ -114,7 +114,7 @@ static int call(struct client *client, struct core_measure_connection *connectio
 	case CORE_MEASURE_STEP_CREATE_QP:
 		return core_measure_connect_qp(client->connects, connection->id);
 	case CORE_MEASURE_STEP_CONNECT:
-		core_measure_connect_param(&param, connection->farewell ? CORE_MEASURE_FAREWELL :
+		core_measure_connect_param(&param, connection->closing ? CORE_MEASURE_CLOSING :
 									  CORE_MEASURE_HELLO);
 		return core_connect(provider, connection->id, &param);
 	case CORE_MEASURE_STEP_DISCONNECT:
@@ -125,7 +125,7 @@ static int call(struct client *client, struct core_measure_connection *connectio
 	}
 }
 
-/* Take a step, which is over then unless an event is awaited. */
+/* Execute a step, which ends then unless an event is awaited. */
 static int take(struct client *client, struct core_measure_connection *connection,
 		enum core_measure_step step)
 {
@@ -150,7 +150,7 @@ static int take(struct client *client, struct core_measure_connection *connectio
 	return 0;
 }
 
-/* Take one step after another, until an event is awaited or the connection is over. */
+/* Execute steps until an event is awaited or the connection ends. */
 static int go_on(struct client *client, struct core_measure_connection *connection)
 {
 	int result = 0;
@@ -160,23 +160,23 @@ static int go_on(struct client *client, struct core_measure_connection *connecti
 	return result;
 }
 
-static int start(struct client *client, struct core_measure_connection *connection, bool farewell)
+static int start(struct client *client, struct core_measure_connection *connection, bool closing)
 {
 	uint64_t now = core_measure_now();
 
 	*connection = (struct core_measure_connection){
-		.timed = client->timed && !farewell,
-		.farewell = farewell,
+		.timed = client->timed && !closing,
+		.closing = closing,
 		.number = client->begun,
 		.began_ns = now,
 		.step_ns = now,
 	};
 	client->under_way++;
-	client->begun += !farewell;
+	client->begun += !closing;
 	return take(client, connection, CORE_MEASURE_STEP_CREATE_ID);
 }
 
-/* Take in an event.  The connection it is of may go on afterwards, or is over. */
+/* Handle an event. Its connection may continue afterwards, or has ended. */
 static int handle(struct client *client, const struct core_event *event)
 {
 	struct core_measure_connection *connection = event->id->context;
@@ -185,7 +185,7 @@ static int handle(struct client *client, const struct core_event *event)
 
 	if (event->type == RDMA_CM_EVENT_TIMEWAIT_EXIT)
 		return 0;
-	if (connection->farewell && connection->step == CORE_MEASURE_STEP_CONNECT &&
+	if (connection->closing && connection->step == CORE_MEASURE_STEP_CONNECT &&
 	    event->type == RDMA_CM_EVENT_REJECTED) {
 		over(client, connection);
 		return 0;
@@ -193,7 +193,7 @@ static int handle(struct client *client, const struct core_event *event)
 	good = connection->awaiting && ends_by_event(connection->step, &wanted) &&
 	       (int)wanted == event->type;
 	if (connection->step == CORE_MEASURE_STEP_CONNECT)
-		good = good && !connection->farewell;
+		good = good && !connection->closing;
 	if (connection->step != CORE_MEASURE_STEP_DISCONNECT)
 		good = good && event->status == 0;
 	if (!good)
@@ -209,7 +209,7 @@ static int handle(struct client *client, const struct core_event *event)
 	return 0;
 }
 
-/* Wait for an event and take it in; connection is the one that it was of. */
+/* Wait for an event and handle it; connection is the one that it was about. */
 static int await(struct client *client, struct core_measure_connection **connection)
 {
 	struct core_event event;
@@ -221,7 +221,7 @@ static int await(struct client *client, struct core_measure_connection **connect
 	return handle(client, &event);
 }
 
-/* Whether one more connection is wanted. */
+/* Whether another connection is wanted. */
 static bool more(struct client *client)
 {
 	const struct core_measure_spec *spec = &client->worker->measure->spec;
@@ -229,7 +229,7 @@ static bool more(struct client *client)
 
 	if (!client->timed && client->begun >= spec->warmup_iterations &&
 	    now - client->began_ns >= spec->warmup_ns) {
-		/* As in bandwidth, the timed part begins with nothing under way. */
+		/* As in bandwidth, the timed part begins with no connection under way. */
 		if (client->under_way)
 			return false;
 		client->timed = true;
@@ -332,7 +332,7 @@ static int run_in_lockstep(struct client *client)
 
 /* --- the whole ---------------------------------------------------------------------------------------- */
 
-static int say_farewell(struct client *client)
+static int announce_end(struct client *client)
 {
 	struct core_measure_connection *connection = &client->slots[0];
 	int result = start(client, connection, true);
@@ -363,7 +363,7 @@ int core_measure_connect_active(struct core_measure_worker *worker)
 	result = spec->lockstep ? run_in_lockstep(&client) : run(&client);
 	core_measure_window_close(worker, client.last_ns, client.counted);
 	if (!result)
-		result = say_farewell(&client);
+		result = announce_end(&client);
 	for (uint32_t slot = 0; slot < spec->in_flight; slot++)
 		core_measure_connection_end(client.connects, &client.slots[slot]);
 	free(client.slots);

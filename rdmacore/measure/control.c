@@ -19,7 +19,7 @@ static uint32_t receive_length(const struct core_measure_worker *worker)
 	return last > CORE_MEASURE_PAYLOAD_MAX ? last : CORE_MEASURE_PAYLOAD_MAX;
 }
 
-/* Up to receive_post_list. */
+/* Post at most receive_post_list receives. */
 static int post_receives(struct core_measure_worker *worker, uint32_t count)
 {
 	uint32_t length = receive_length(worker);
@@ -97,7 +97,7 @@ static int send_control(struct core_measure_worker *worker, enum core_measure_co
 		wr.sg_list = &sge;
 		wr.num_sge = 1;
 	}
-	/* The peer has receives for these whatever happens, so the wait ends. */
+	/* The peer always has receives for these, so the wait ends. */
 	while (worker->control_pending == CORE_MEASURE_CONTROL_SENDS) {
 		result = core_measure_reap_all(worker);
 		if (result == 0)
@@ -109,7 +109,7 @@ static int send_control(struct core_measure_worker *worker, enum core_measure_co
 	if (result)
 		return core_measure_fail(worker, result, CORE_MEASURE_POST_SEND);
 	worker->control_pending++;
-	worker->unsignaled = 0; /* its completion is that of all before it */
+	worker->unsignaled = 0; /* its completion covers all earlier requests */
 	return 0;
 }
 
@@ -123,7 +123,7 @@ int core_measure_replenish(struct core_measure_worker *worker)
 	uint32_t count;
 	int result;
 
-	/* Control messages eat from a small reserve, which is filled at once. */
+	/* Control messages use a small reserve, which is refilled at once. */
 	if (!worker->freed ||
 	    (worker->freed < worker->receive_post_list && worker->freed == worker->freed_data))
 		return 0;
@@ -151,7 +151,7 @@ int core_measure_send_last(struct core_measure_worker *worker)
 	return result ? result : send_control(worker, CORE_MEASURE_LAST, worker->posted);
 }
 
-/* Take completions until *flag. */
+/* Take completions until *flag is set. */
 static int await(struct core_measure_worker *worker, const bool *flag)
 {
 	unsigned int spins = 0;
@@ -200,7 +200,7 @@ int core_measure_begin(struct core_measure_worker *worker)
 	return result ? result : drain(worker, false);
 }
 
-int core_measure_settle(struct core_measure_worker *worker)
+int core_measure_confirm(struct core_measure_worker *worker)
 {
 	bool two_sided = worker->operation == IBV_WR_SEND;
 	int result = 0;
@@ -211,7 +211,7 @@ int core_measure_settle(struct core_measure_worker *worker)
 		result = await(worker, &worker->last_received);
 	if (result || !two_sided)
 		return result ? result : drain(worker, true);
-	/* An end that only sends gets a LAST too: both do the same. */
+	/* An end that only sends gets a LAST, too, so that both ends do the same. */
 	result = await(worker, &worker->last_received);
 	if (!result)
 		result = send_control(worker, CORE_MEASURE_DONE, 0);

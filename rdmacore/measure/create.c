@@ -1,4 +1,4 @@
-/* A measurement from nothing to where it can be started, and its end. */
+/* Creating, preparing and freeing a measurement. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -22,7 +22,7 @@ static void free_worker(struct core_measure_worker *worker)
 	free(worker);
 }
 
-/* A page fault costs more than some steps that are measured, but many digits have more pages than are ever used. */
+/* A page fault takes longer than some measured steps. But with many digits, most pages are never used. */
 #define TOUCHED_BEFORE (UINT64_C(1) << 20)
 
 static void touch(struct core_histogram *histogram)
@@ -139,7 +139,7 @@ static int prepare_worker(struct core_measure_worker *worker)
 
 	if (worker->measure->spec.kind == CORE_MEASURE_CONNECT)
 		return core_measure_connects_prepare(worker);
-	/* Each page is written once before the time runs: all pages that never were are one page of zeros. */
+	/* Write each page once before the measurement: pages that were never written are all the same zero page. */
 	if (worker->transmits || core_measure_fetches(worker))
 		fill_slots(worker);
 	if (worker->receives || worker->transmits)
@@ -152,7 +152,7 @@ static int prepare_worker(struct core_measure_worker *worker)
 
 int core_measure_prepare(struct core_measure *measure)
 {
-	/* The passive end first: the active one may ask where it listens. */
+	/* The passive end first: the active one may ask for its port. */
 	for (int role = CORE_MEASURE_PASSIVE; role >= CORE_MEASURE_ACTIVE; role--)
 		for (uint32_t index = 0; index < measure->count; index++) {
 			struct core_measure_worker *worker = measure->workers[index];

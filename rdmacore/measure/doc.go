@@ -1,20 +1,30 @@
-// Package measure has the native loops of bandwidth, latency and connection measurements: they post and poll on
-// threads of their own through core, so that what they measure is the provider and not the language above it.
+// Package measure has the native loops of bandwidth, latency and connection measurements. They post and poll on their
+// own threads through core, so they measure the provider and not the language above it.
 //
 // # Files
 //
-// From the top; each calls those only that stand below it.
+// From the top; each calls only those below it.
 //
-//   - create: a measurement is made, prepared and freed; the table of loops
-//   - bandwidth, latency: the loops that move data
-//   - control, thread: receives and messages between the ends; the threads of the ends
-//   - completion, connect, post, serve: what is done, what is to do; the loops that connect and are connected to
-//   - connects, layout, verify: connections of the latter two; queues, memory and contents
-//   - check, fail: what is checked before; errors, and the stop
-//   - result: what came of it
-//   - worker: an end and its thread, and most of these declared
-//   - histogram, window, wire, measure: counts of values, the timed part, what the ends tell each other, and the face
-//     of all this
+//   - create: a measurement is created, prepared and freed; the table of loops
+//   - bandwidth: the loop of many messages
+//   - latency: the loops of one message at a time
+//   - control: receives, and control messages between the ends
+//   - thread: the threads of the ends
+//   - completion: completions, and contents of messages
+//   - connect: the loop of the connecting end
+//   - post: data requests
+//   - serve: the loop of the accepting end
+//   - connects: connections of connect and serve
+//   - layout: the queues and memory of an end
+//   - verify: patterns of messages
+//   - check: checks before a measurement
+//   - fail: errors, and stopping
+//   - result: results
+//   - worker: an end and its thread, and most functions
+//   - histogram: counts of values
+//   - window: the timed part
+//   - wire: control messages
+//   - measure: the border of this package
 package measure
 
 // #cgo CFLAGS: -I${SRCDIR}/.. -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror

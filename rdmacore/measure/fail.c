@@ -1,4 +1,4 @@
-/* How a measurement is stopped: by an error, of which the first is remembered, or by its caller. */
+/* Stops a measurement: by an error, of which the first is stored, or by its caller. */
 #include "measure/worker.h"
 
 #include <unistd.h>
@@ -6,7 +6,7 @@
 void core_measure_raise(int fd)
 {
 	uint64_t one = 1;
-	/* It cannot fail but by being readable already. */
+	/* It fails only if the descriptor is readable already. */
 	ssize_t written = write(fd, &one, sizeof(one));
 
 	(void)written;

@@ -12,7 +12,7 @@ int core_histogram_init(struct core_histogram *histogram, uint64_t highest, uint
 
 	if (digits < 1 || digits > 5 || highest < 2 || highest > HIGHEST)
 		return -EINVAL;
-	/* Neighbours must differ by one part in 10^digits: whole units up to twice that. */
+	/* Neighbours must differ by at most one part in 10^digits: single units up to twice that. */
 	for (uint32_t digit = 0; digit < digits; digit++)
 		resolved *= 10;
 	while ((UINT64_C(1) << magnitude) < resolved)

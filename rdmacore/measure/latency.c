@@ -1,6 +1,6 @@
 /*
- * One message at a time.  The active end's loop is one template; what an exchange is depends on the
- * operation, and each combination is compiled by itself so that nothing is decided between two posts.
+ * One message at a time. The active end's loop is one template. An exchange depends on the operation, and each
+ * combination is compiled by itself, so that nothing is decided between two posts.
  */
 #include <string.h>
 
@@ -9,9 +9,9 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* Polls of memory between two looks at the completion queue, where an error would show. */
+/* Polls of memory before the completion queue is polled, where an error would show. */
 #define WATCH_SPINS 64
-/* What follows the last byte of a message is there soon: IBTA 9.5 orders nothing within a message. */
+/* The bytes before the last byte of a message may arrive a little later: IBTA 9.5 orders nothing within a message. */
 #define TORN_NS UINT64_C(10000000)
 
 INLINE int await_received(struct core_measure_worker *worker, uint64_t count)
@@ -29,7 +29,7 @@ INLINE int await_received(struct core_measure_worker *worker, uint64_t count)
 	return 0;
 }
 
-/* Completions of all that was posted. */
+/* Wait for the completions of all posted requests. */
 INLINE int await_posted(struct core_measure_worker *worker)
 {
 	unsigned int spins = 0;
@@ -45,7 +45,7 @@ INLINE int await_posted(struct core_measure_worker *worker)
 	return 0;
 }
 
-/* The same, if one was asked for. */
+/* The same if a completion was requested. */
 INLINE int await_sent(struct core_measure_worker *worker)
 {
 	return worker->unsignaled ? 0 : await_posted(worker);
@@ -68,8 +68,8 @@ INLINE void fill_next(struct core_measure_worker *worker, uint64_t size)
 }
 
 /*
- * After the exchange: what need not be timed.  The next message may come while this end waits for its own completion, whose
- * acknowledgement was late or lost: what has come is looked at before.
+ * After the exchange: work that need not be timed. The next message may arrive while this end waits for its own
+ * completion. Its acknowledgement was delayed or lost. So received messages are processed first.
  */
 INLINE int tidy_send(struct core_measure_worker *worker)
 {
@@ -97,7 +97,7 @@ static int echo_sends(struct core_measure_worker *worker)
 {
 	int result = 0;
 
-	/* The last message may have come with the completion of the answer before. */
+	/* The last message may have come with the completion of the previous answer. */
 	while (!result && !worker->last_sent) {
 		fill_next(worker, worker->size);
 		result = await_received(worker, worker->posted + 1);
@@ -111,7 +111,7 @@ static int echo_sends(struct core_measure_worker *worker)
 
 /* --- RDMA WRITE ----------------------------------------------------------------------------------------- */
 
-/* The last byte of a message tells which it is, so it is never that of the one before in its slot. */
+/* The last byte of a message identifies it, so it always differs from that of the previous message in its slot. */
 #define MARKS 127
 #define MARK_LAST 0x80
 
@@ -120,7 +120,7 @@ INLINE unsigned char mark_of(uint64_t number)
 	return (unsigned char)(number % MARKS + 1);
 }
 
-/* The peer's write is seen, not synchronized with: see core_measure_compare. */
+/* The peer's write is polled, not synchronized with: see core_measure_compare. */
 __attribute__((no_sanitize_thread))
 #ifdef __SANITIZE_THREAD__
 __attribute__((noinline)) static
@@ -146,7 +146,7 @@ INLINE int write_message(struct core_measure_worker *worker, bool last)
 	return core_measure_post(worker, 1, last);
 }
 
-/* Watch for message number. */
+/* Wait for message number. */
 INLINE int await_written(struct core_measure_worker *worker, uint64_t number)
 {
 	const unsigned char *byte = last_byte(worker, worker->receive_base, number);
@@ -171,7 +171,7 @@ INLINE int await_written(struct core_measure_worker *worker, uint64_t number)
 	}
 }
 
-/* The rest of the message, for as long as it may be under way. */
+/* Check the rest of the message, waiting while it may still arrive. */
 static int verify_written(struct core_measure_worker *worker, uint64_t number)
 {
 	uint64_t slot = number % worker->send_slots, size = worker->size - 1;
@@ -237,7 +237,7 @@ INLINE int exchange_read(struct core_measure_worker *worker, bool last, uint64_t
 	if (worker->verify)
 		memset(message, 0, worker->size);
 	*begin = core_measure_now();
-	result = core_measure_post(worker, 1, true); /* nothing else tells that it is there */
+	result = core_measure_post(worker, 1, true); /* nothing else shows that the data has arrived */
 	if (!result)
 		result = await_sent(worker);
 	*end = core_measure_now();
@@ -296,7 +296,7 @@ INLINE int repeat(struct core_measure_worker *worker, exchange_function *exchang
 
 static int await_rest(struct core_measure_worker *worker)
 {
-	return worker->settles ? core_measure_settle(worker) : await_posted(worker);
+	return worker->confirms ? core_measure_confirm(worker) : await_posted(worker);
 }
 
 int core_measure_latency_active(struct core_measure_worker *worker)

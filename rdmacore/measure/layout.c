@@ -1,11 +1,11 @@
-/* What of the spec concerns one end, against what its queue pair and memory hold. */
+/* Checks the parts of the spec that concern one end against its queue pair and memory. */
 #include "measure/worker.h"
 
 #include "core/call.h"
 #include "measure/wire.h"
 
-#define DEFAULT_DEPTH 128
-#define DEFAULT_DEPTH_VERIFIED 16 /* one-sided: both ends must come to the same, whatever their queues hold */
+#define DEFAULT_DEPTH 128 /* perftest's --tx-depth */
+#define DEFAULT_DEPTH_VERIFIED 16 /* one-sided: both ends must use the same value, whatever their queues hold */
 #define DEFAULT_RECEIVES_LATENCY 16
 #define PAGE 4096
 
@@ -39,7 +39,10 @@ static int layout_queue(struct core_measure_worker *worker, struct core_measure_
 			       &init);
 	if (result)
 		return core_measure_refuse(refusal, result, "qp", "ibv_query_qp failed");
-	/* The kernel changes the state of iWARP's queue pairs, and siw of Linux 6.1 does not tell it: posting will show. */
+	/*
+	 * The kernel changes the state of iWARP's queue pairs, and siw of Linux 6.1 does not report it. Posting
+	 * fails if it is wrong.
+	 */
 	if (!iwarp && attr.qp_state != IBV_QPS_RTS)
 		return core_measure_refuse(refusal, -EINVAL, "qp", "it is not connected (state RTS)");
 	worker->qp = worker->end.qp;
@@ -53,7 +56,7 @@ static int layout_queue(struct core_measure_worker *worker, struct core_measure_
 	if (worker->events && (!worker->send_cq->channel || !worker->recv_cq->channel))
 		return core_measure_refuse(refusal, -EINVAL, "completion",
 					   "the completion queues have no channel to wait on");
-	/* Channels that this core made do not block; one that a caller made would block take_events. */
+	/* Channels of this core do not block; one of another caller would block take_events. */
 	if (worker->events && ((result = core_set_nonblocking(worker->send_cq->channel->fd)) ||
 			       (result = core_set_nonblocking(worker->recv_cq->channel->fd))))
 		return core_measure_refuse(refusal, result, "completion", "its channel cannot be polled");
@@ -68,7 +71,7 @@ static int layout_queue(struct core_measure_worker *worker, struct core_measure_
 	return 0;
 }
 
-/* A queue pair with builders does what it was created for. */
+/* A queue pair with builders has only the operations that it was created for. */
 static int layout_builder(const struct core_measure_worker *worker, struct core_measure_refusal *refusal)
 {
 	uint64_t needed = 0;
@@ -84,7 +87,7 @@ static int layout_builder(const struct core_measure_worker *worker, struct core_
 	return 0;
 }
 
-/* Without atomics of the device, ibv_post_send would fail in the first message. */
+/* If the device has no atomics, ibv_post_send would fail for the first message. */
 static int layout_atomic(struct core_measure_worker *worker, struct core_measure_refusal *refusal)
 {
 	struct ibv_device_attr attr;
@@ -115,7 +118,7 @@ static int layout_inline(struct core_measure_worker *worker, struct core_measure
 	return 0;
 }
 
-/* Requests in flight, and that they can never all be without a completion asked for. */
+/* Limit the requests in flight. There is always one among them that requests a completion. */
 static int layout_depth(struct core_measure_worker *worker, struct core_measure_refusal *refusal)
 {
 	const struct core_measure_spec *spec = &worker->measure->spec;
@@ -130,7 +133,7 @@ static int layout_depth(struct core_measure_worker *worker, struct core_measure_
 					   worker->cap.max_send_wr, reserve);
 	room = worker->cap.max_send_wr - reserve;
 	if (spec->kind == CORE_MEASURE_LATENCY)
-		worker->depth = spec->signal_every; /* one in flight, and those not reaped yet */
+		worker->depth = spec->signal_every; /* one in flight, and those that are not reaped yet */
 	else if (spec->depth)
 		worker->depth = spec->depth;
 	else if (worker->verify && worker->operation != IBV_WR_SEND)
@@ -150,7 +153,7 @@ static int layout_depth(struct core_measure_worker *worker, struct core_measure_
 					   "more than the %u requests in flight", worker->depth);
 	if (spec->outstanding)
 		worker->depth = spec->outstanding;
-	/* The most that can be in flight after the last completion asked for, and one list more. */
+	/* The most that can be in flight after the last request for a completion, and one list more. */
 	needed = spec->kind == CORE_MEASURE_LATENCY ? 1 :
 		 spec->signal_every - divisor(spec->signal_every, spec->post_list) + spec->post_list;
 	if (worker->depth < needed)
@@ -184,7 +187,7 @@ static int layout_receives(struct core_measure_worker *worker, struct core_measu
 					   worker->receive_depth + CORE_MEASURE_CONTROL_RECEIVES);
 	if (latency)
 		return 0;
-	/* A quarter: at most four credit messages are ever unread, and a list always fits again. */
+	/* A quarter: then at most four credit messages are unread, and there is always room for a list. */
 	worker->grant_every = (worker->receive_depth + 3) / 4;
 	if (spec->post_list > 1 && worker->receive_depth / 2 < spec->post_list)
 		return core_measure_refuse(refusal, -EINVAL, "receive_depth",
@@ -207,7 +210,7 @@ static int check_memory(uint64_t half, uint64_t stride, uint32_t slots, const ch
 				   (unsigned long long)half);
 }
 
-/* Both ends must know the slots of a one-sided operation, so they depend on the spec alone. */
+/* Both ends must know the slots of a one-sided operation, so these depend on the spec alone. */
 static uint32_t slots_in_flight(const struct core_measure_worker *worker)
 {
 	uint32_t depth = worker->measure->spec.depth;
@@ -222,12 +225,12 @@ uint32_t core_measure_control_receives(const struct core_measure_worker *worker)
 	bool awaits = worker->begins && worker->end.role == CORE_MEASURE_PASSIVE;
 
 	return (awaits ? CORE_MEASURE_BEGIN_RECEIVES : 0) +
-	       (worker->settles && worker->receives ? CORE_MEASURE_WRITE_RECEIVES : 0);
+	       (worker->confirms && worker->receives ? CORE_MEASURE_WRITE_RECEIVES : 0);
 }
 
 /*
- * Where messages go.  Small ones go round a page, as perftest's do, so that the same cache line is not
- * written again and again; with verify every message in flight has a place of its own.
+ * Choose the addresses of messages. Small ones rotate through a page, like those of perftest, so that the same cache
+ * line is not written again and again. With verify, each message in flight has a slot of its own.
  */
 static int layout_memory(struct core_measure_worker *worker, struct core_measure_refusal *refusal)
 {
@@ -248,13 +251,13 @@ static int layout_memory(struct core_measure_worker *worker, struct core_measure
 		slots = (uint32_t)(PAGE / worker->stride);
 	if (worker->verify)
 		slots = latency ? one_sided ? 2 : 1 : slots_in_flight(worker);
-	/* What is written lies in the first slots, and control messages behind it. */
+	/* Written data is in the first slots, and control messages follow. */
 	if (worker->in_payload && one_sided)
 		messages = core_measure_control_receives(worker);
 	receives = slots;
 	if ((worker->verify || worker->in_payload) && !one_sided)
 		receives = worker->receive_depth + CORE_MEASURE_CONTROL_RECEIVES;
-	/* Without verify fewer do as well. */
+	/* Without verify, fewer are enough. */
 	if (!worker->verify) {
 		uint64_t shorter = one_sided && worker->transmits && remote_half < half ? remote_half : half;
 
@@ -301,10 +304,10 @@ int core_measure_layout(struct core_measure_worker *worker, struct core_measure_
 	worker->verify_later = latency || core_measure_fetches(worker);
 	worker->transmits = active || spec->bidirectional || (latency && !core_measure_fetches(worker));
 	worker->receives = !core_measure_fetches(worker) && (!active || spec->bidirectional || latency);
-	worker->settles = worker->operation == IBV_WR_SEND ||
+	worker->confirms = worker->operation == IBV_WR_SEND ||
 			  (!latency && worker->operation == IBV_WR_RDMA_WRITE && worker->verify);
 	worker->begins = spec->elsewhere && spec->bidirectional && worker->operation != IBV_WR_SEND;
-	worker->controls = worker->settles || worker->begins;
+	worker->controls = worker->confirms || worker->begins;
 	worker->burst = spec->burst;
 	if (spec->rate_messages)
 		worker->due_ns = 1e9 / (double)spec->rate_messages;

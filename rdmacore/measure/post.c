@@ -1,4 +1,4 @@
-/* Data requests: made once, posted again and again with what changes. */
+/* Data requests: created once, and posted again and again with changes. */
 #include "measure/worker.h"
 
 #include <arpa/inet.h>
@@ -12,7 +12,7 @@ static void send_init(struct core_measure_worker *worker, uint32_t index)
 {
 	struct ibv_send_wr *wr = &worker->sends[index];
 	struct ibv_sge *sge = &worker->send_sges[index];
-	/* What is fetched fills the half that is received into. */
+	/* Fetched data is written to the receiving half. */
 	bool fetch = core_measure_fetches(worker);
 
 	*sge = (struct ibv_sge){
@@ -29,7 +29,7 @@ static void send_init(struct core_measure_worker *worker, uint32_t index)
 	};
 	if (core_measure_atomic(worker->operation)) {
 		wr->wr.atomic.remote_addr = worker->remote_base;
-		wr->wr.atomic.compare_add = 1; /* compared with what seldom stands there, or added */
+		wr->wr.atomic.compare_add = 1; /* compared with memory, which rarely contains it, or added */
 		wr->wr.atomic.swap = 1;
 		wr->wr.atomic.rkey = worker->end.remote_rkey;
 	} else if (worker->operation != IBV_WR_SEND) {
@@ -51,7 +51,7 @@ int core_measure_requests_init(struct core_measure_worker *worker)
 	return 0;
 }
 
-/* The place of message number in this end's memory and the peer's. */
+/* The addresses of message number in this end's memory and the peer's. */
 static inline void aim(struct core_measure_worker *worker, struct ibv_send_wr *wr, uint64_t number)
 {
 	uint64_t offset = number % worker->send_slots * worker->stride;
@@ -117,7 +117,7 @@ int core_measure_post(struct core_measure_worker *worker, uint32_t count, bool s
 	return submit(worker, wr);
 }
 
-/* The next SEND, with four bytes more: they do not reach the message after it, which has a place of its own. */
+/* The next SEND, with four bytes more. These do not reach the following message, which has its own slot. */
 static int post_longer(struct core_measure_worker *worker, uint32_t network)
 {
 	uint64_t offset = worker->posted % worker->send_slots * worker->stride;

@@ -1,4 +1,4 @@
-/* What came of a measurement. */
+/* Results of a measurement. */
 #include <string.h>
 
 #include "measure/worker.h"
@@ -33,7 +33,7 @@ int core_measure_join(struct core_measure *measure)
 void core_measure_used(struct core_measure *measure, struct core_measure_spec *spec)
 {
 	*spec = measure->spec;
-	/* What was taken from the queues. */
+	/* Defaults that follow from the queues. */
 	for (uint32_t index = 0; index < measure->count; index++) {
 		const struct core_measure_worker *worker = measure->workers[index];
 
@@ -64,7 +64,7 @@ const struct core_measure_sample *core_measure_samples(struct core_measure *meas
 	return measure->workers[end]->sampler.samples;
 }
 
-/* A look at a measurement that runs. */
+/* Read the progress of a running measurement. */
 
 void core_measure_peek(struct core_measure *measure, uint32_t end, struct core_measure_result *result)
 {

@@ -1,4 +1,4 @@
-/* The passive end: accept what asks with the right greeting, until the farewell. */
+/* The passive end: accepts requests with the right greeting, until the closing one. */
 #include <stdlib.h>
 
 #include "measure/connects.h"
@@ -23,7 +23,7 @@ static void end_connection(struct server *server, struct core_measure_connection
 	free(connection);
 }
 
-/* -EINVAL: the client has given the request up, so that it cannot be answered any more; the client has the error. */
+/* -EINVAL: the client has cancelled the request, so it cannot be answered any more; the client records the error. */
 static int failed_answer(struct server *server, struct core_measure_connection *connection, int result,
 			 int step)
 {
@@ -87,7 +87,7 @@ static int handle(struct server *server, const struct core_event *event)
 
 		if (greeting == CORE_MEASURE_HELLO)
 			return accept_request(server, event->id);
-		if (greeting == CORE_MEASURE_FAREWELL)
+		if (greeting == CORE_MEASURE_CLOSING)
 			server->leaving = true;
 		refuse(server, event->id);
 		return 0;
@@ -109,16 +109,16 @@ static int handle(struct server *server, const struct core_event *event)
 		count(worker, connection);
 		break;
 	case RDMA_CM_EVENT_DISCONNECTED:
-		/* When the RTU was lost, the DREQ tells that the client had the REP (cm.c, cm_dreq_handler). */
+		/* If the RTU was lost, the DREQ shows that the client got the REP (cm.c, cm_dreq_handler). */
 		count(worker, connection);
-		/* The answer to the peer's; the id is destroyed next, whatever this returns. */
+		/* Answers the peer's disconnect; the id is destroyed next, whatever this returns. */
 		core_disconnect(server->connects->provider, connection->id);
 		end_connection(server, connection);
 		break;
 	case RDMA_CM_EVENT_TIMEWAIT_EXIT:
 		break;
 	default:
-		/* The client has given this one up, and has the error. */
+		/* The client has cancelled it, and records the error. */
 		worker->result.failed++;
 		end_connection(server, connection);
 		break;

@@ -1,4 +1,4 @@
-/* The threads of a measurement, from its start to its end. */
+/* The threads of a measurement, from start to end. */
 #include <sched.h>
 #include <signal.h>
 
@@ -15,15 +15,15 @@ static void await_others(struct core_measure_worker *worker)
 }
 
 /*
- * After a failure or a stop: flushed receives may have been seen before the send that failed, and the other
- * end's failure before this end's own.  Errors are recorded by their rank.
+ * After a failure or a stop, flushed receives may have been polled before the send that failed. The other end may have
+ * failed before this one. So errors are recorded by rank.
  */
 static void last_look(struct core_measure_worker *worker)
 {
 	struct ibv_cq *queues[] = {worker->send_cq, worker->recv_cq};
 
 	for (int queue = 0; queue < 2; queue++) {
-		/* Bounded by what can be in a queue, for one that others write to. */
+		/* Limited by the size of the queue, because others may add completions. */
 		for (int left = queues[queue]->cqe; left > 0; left--) {
 			struct ibv_wc wc;
 
@@ -59,7 +59,7 @@ static void *work(void *argument)
 	return NULL;
 }
 
-/* The thread begins on its CPUs: one that moved there later would touch its memory elsewhere first. */
+/* The thread starts on its CPUs: if it moved there later, its memory would be allocated elsewhere. */
 static int set_cpus(pthread_attr_t *attr, const struct core_measure_end *end)
 {
 	cpu_set_t set;
@@ -72,10 +72,13 @@ static int set_cpus(pthread_attr_t *attr, const struct core_measure_end *end)
 	return CPU_COUNT(&set) ? pthread_attr_setaffinity_np(attr, sizeof(set), &set) : 0;
 }
 
-/* Faults, which the system sends to the thread that caused one; if it is blocked, the process ends without a word. */
+/*
+ * Faults, which the system sends to the thread that caused them; if they are blocked, the process ends without a
+ * message.
+ */
 static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
 
-/* All other signals are for the threads of the program around us, which may well be Go's. */
+/* All other signals are for the program's threads, which may be Go's. */
 static int create_thread(struct core_measure_worker *worker)
 {
 	sigset_t others, before;
@@ -106,7 +109,7 @@ int core_measure_start(struct core_measure *measure)
 	for (uint32_t index = 0; index < measure->count; index++)
 		wanted += measure->workers[index]->run != NULL;
 	measure->started = wanted;
-	/* One more, ours, so that the end is not told before all are made. */
+	/* One more, for this thread, so that the end is not reported before all threads are created. */
 	atomic_store(&measure->running, wanted + 1);
 	for (uint32_t index = 0; !result && index < measure->count; index++) {
 		struct core_measure_worker *worker = measure->workers[index];

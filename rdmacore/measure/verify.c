@@ -1,14 +1,14 @@
 /*
- * Contents of messages: each word depends on its place and on the number of the message, so that old,
- * shifted or torn contents show.
+ * Contents of messages: each word depends on its offset and on the number of the message. So stale, shifted or torn
+ * contents are detected.
  */
 #include "measure/worker.h"
 
 #include <string.h>
 
 
-#define NUMBER_STEP UINT64_C(0x9e3779b97f4a7c15)
-#define INDEX_STEP UINT64_C(0xd1b54a32d192ed03)
+#define NUMBER_STEP UINT64_C(0x9e3779b97f4a7c15) /* 2^64 by the golden ratio: distributes multiples evenly */
+#define INDEX_STEP UINT64_C(0xd1b54a32d192ed03) /* an odd number with no relation to the first */
 
 static inline uint64_t word(uint64_t number, uint64_t index)
 {
@@ -30,10 +30,7 @@ void core_measure_fill(void *message, uint64_t size, uint64_t number)
 	memcpy(bytes, &value, size);
 }
 
-/*
- * What a peer writes by RDMA is ordered by completions, or by a byte seen in memory, neither of which
- * the thread sanitizer knows of.
- */
+/* Writes of a peer are ordered by completions, or by a byte seen in memory. ThreadSanitizer knows neither. */
 __attribute__((no_sanitize_thread)) uint64_t core_measure_compare(const void *message, uint64_t size,
 								  uint64_t number)
 {
@@ -46,7 +43,7 @@ __attribute__((no_sanitize_thread)) uint64_t core_measure_compare(const void *me
 
 		__builtin_memcpy(&found, bytes + offset, left);
 		if (left < sizeof(uint64_t))
-			wanted &= (UINT64_C(1) << 8 * left) - 1; /* little-endian, as verbs.h here */
+			wanted &= (UINT64_C(1) << 8 * left) - 1; /* little-endian, like all hosts of verbs.h here */
 		if (found != wanted)
 			return offset + (uint64_t)__builtin_ctzll(found ^ wanted) / 8;
 		offset += left;

@@ -68,7 +68,7 @@ int core_measure_sampler_init(struct core_measure_sampler *sampler, const struct
 	return sampler->samples ? 0 : -ENOMEM;
 }
 
-/* Make room: intervals of twice the length. */
+/* Make room by merging pairs of intervals. */
 static void merge(struct core_measure_sampler *sampler)
 {
 	uint32_t merged = 0;
@@ -104,7 +104,7 @@ void core_measure_sampler_take(struct core_measure_worker *worker, uint64_t now,
 	};
 	sampler->begin_ns = now;
 	sampler->messages = messages;
-	/* On the grid, so that lateness does not add up; a long silence is one long interval. */
+	/* On the grid, so that delays do not add up; a long time without messages is one long interval. */
 	sampler->next_ns += sampler->interval_ns;
 	if (sampler->next_ns <= now)
 		sampler->next_ns = now + sampler->interval_ns;

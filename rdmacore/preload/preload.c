@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "soft/capture/capture.h"
@@ -17,28 +18,30 @@
 #include "soft/objects/device.h"
 
 /*
- * The one provider of the process.  A preloaded library has nowhere else to keep it: its callers know
- * no handle of ours.
+ * The one provider of the process. A preloaded library has no other place for it: its callers do not have a handle
+ * of it.
  */
 static struct {
 	pthread_once_t once;
-	pthread_once_t watching; /* handlers of forks outlive one */
+	pthread_once_t watching; /* fork handlers remain after the provider is closed */
 	struct core_provider provider;
 	int error;
 	bool forked; /* this is a child, and an ancestor had a provider */
-	struct soft_capture_file *capture; /* of its packets; NULL: there is none */
-	pid_t capturing; /* the process that writes it */
-	pid_t opened; /* the process that has provider; 0: none */
+	struct soft_capture_file *capture; /* of the provider's packets; NULL: none */
+	pid_t capturing; /* the process that writes capture */
+	pid_t opened; /* the process that opened provider; 0: none */
 } process = {.once = PTHREAD_ONCE_INIT, .watching = PTHREAD_ONCE_INIT};
 
 /*
- * What the parent had is a copy without its timer thread, and its locks are as other threads left them:
- * it is left alone, and the child's first call opens a provider of its own.
+ * The parent's provider is a copy without its timer thread, and its locks are as other threads left them. So it is
+ * not used, and the child's first call opens a provider of its own.
  */
 static void in_child(void)
 {
 	process.once = (pthread_once_t)PTHREAD_ONCE_INIT;
 	process.forked = true;
+	preload_control_forget();
+	preload_events_forget();
 	preload_descriptors_forget();
 	preload_faults_forget();
 	process.capture = NULL;
@@ -56,8 +59,9 @@ static struct soft_host *host(void)
 }
 
 /*
- * RDMARUN_EXEC_CAPTURE is PID:FILE, of the process that rdmarun exec has become.  Others, which that one starts, write
- * files of their own, with their PID before the suffix: sections of one file cannot be written at once.
+ * RDMARUN_EXEC_CAPTURE is @NAME or PID:FILE. NAME is an abstract unix socket of the rdmarun that takes the packets. PID
+ * is that of the process that rdmarun exec becomes. Two processes cannot write sections of one file at the same time.
+ * So processes that it starts write files of their own, with their PID before the suffix.
  */
 static bool capture_path(const char *setting, char *path, size_t size)
 {
@@ -78,7 +82,7 @@ static bool capture_path(const char *setting, char *path, size_t size)
 	return length > 0 && (size_t)length < size;
 }
 
-/* What cannot be recorded is said, and the program runs without. */
+/* If the file cannot be opened, print a message and run without. */
 static void open_capture(struct core_options *options)
 {
 	const char *setting = getenv("RDMARUN_EXEC_CAPTURE"), *snap_length = getenv("RDMARUN_EXEC_CAPTURE_SNAPLEN");
@@ -87,14 +91,23 @@ static void open_capture(struct core_options *options)
 	char path[PATH_MAX];
 	int result;
 
-	if (!setting || !capture_path(setting, path, sizeof(path)))
+	if (!setting)
 		return;
-	capture.path = path;
+	if (setting[0] == '@') {
+		snprintf(path, sizeof(path), "%s", setting);
+		capture.descriptor = preload_control_connect(setting + 1, SOCK_STREAM);
+		if (capture.descriptor < 0)
+			capture.descriptor = -ECONNREFUSED;
+	} else if (capture_path(setting, path, sizeof(path))) {
+		capture.path = path;
+	} else {
+		return;
+	}
 	capture.snap_length = snap_length ? (uint32_t)strtoul(snap_length, NULL, 10) : 0;
 	result = soft_capture_file_open(&capture, &process.capture);
 	if (result) {
 		fprintf(stderr, "rdmarun exec: --capture %s: %s%s; no packets are recorded\n", path, strerror(-result),
-			result == -ENXIO ? ", nobody reads the pipe" : "");
+			result == -ENXIO ? ", the pipe has no reader" : "");
 		process.capture = NULL;
 		return;
 	}
@@ -103,7 +116,7 @@ static void open_capture(struct core_options *options)
 	options->capture_label = program_invocation_short_name;
 }
 
-/* The program ends, and its provider is still open; in a child that was forked the file is its parent's. */
+/* The program ends with its provider open. A forked child leaves the file to its parent. */
 static __attribute__((destructor)) void close_capture(void)
 {
 	struct core_capture_result result;
@@ -120,16 +133,36 @@ static __attribute__((destructor)) void close_capture(void)
 			!result.error || result.error == ENOSPC ? "; keep less of each with --capture-snaplen" : "");
 }
 
+/* SEED:CHOICES, and after another colon NUMBER=RATE with commas between them. */
+static void read_legal(struct core_options *options, const char *text)
+{
+	char *rest;
+
+	options->legal_seed = strtoull(text, &rest, 0);
+	if (*rest != ':')
+		return;
+	options->legal = (uint32_t)strtoul(rest + 1, &rest, 0);
+	while (*rest == ':' || *rest == ',') {
+		unsigned long choice = strtoul(rest + 1, &rest, 0);
+
+		if (*rest != '=' || choice >= CORE_LEGAL_CHOICES)
+			return;
+		options->legal_rates[choice] = (uint32_t)strtoul(rest + 1, &rest, 0);
+	}
+}
+
 static void open_provider(void)
 {
 	struct core_options options = {0};
 	const char *seed = getenv("RDMARUN_EXEC_SEED"), *link = getenv("RDMARUN_EXEC_LINK");
-	const char *fabric = getenv("RDMARUN_EXEC_FABRIC");
+	const char *fabric = getenv("RDMARUN_EXEC_FABRIC"), *legal = getenv("RDMARUN_EXEC_LEGAL");
 
 	if (seed) {
 		options.seeded = true;
 		options.seed = strtoull(seed, NULL, 0);
 	}
+	if (legal)
+		read_legal(&options, legal);
 	if (link && !strcmp(link, "packets"))
 		options.link = CORE_LINK_PACKETS;
 	if (link && !strcmp(link, "udp"))
@@ -142,13 +175,17 @@ static void open_provider(void)
 		options.notice_prefix = "rdmarun exec: ";
 	}
 	open_capture(&options);
+	options.tally = preload_control_open();
 	process.provider = (struct core_provider){0};
 	process.error = -soft_provider_open(&process.provider, &options);
-	if (process.error)
+	if (process.error) {
+		preload_control_forget();
 		return;
-	/* Programs are given it by rdma_cm, in id->verbs. */
+	}
+	/* rdma_cm returns this context to programs, in id->verbs. */
 	if (preload_context_add(host()->cm->opened->context)) {
 		soft_provider_close(&process.provider);
+		preload_control_forget();
 		process.error = ENOMEM;
 		return;
 	}
@@ -156,12 +193,10 @@ static void open_provider(void)
 	process.opened = getpid();
 	preload_faults_catch(&host()->device->memory);
 	pthread_once(&process.watching, watch_forks);
+	preload_control_begin(&process.provider);
 }
 
-/*
- * The program ends: acknowledgements that its peers wait for are sent, the peers are told that it ends, and its user is told
- * the rest.
- */
+/* The program ends: send acknowledgements that peers wait for, notify peers of the end, and print pending notices. */
 static __attribute__((destructor)) void end_progress(void)
 {
 	struct soft_progress *progress;
@@ -186,16 +221,16 @@ struct core_provider *preload_provider(void)
 	return &process.provider;
 }
 
-int preload_tell(struct core_provider *provider, int result)
+int preload_report(struct core_provider *provider, int result)
 {
-	static atomic_flag told = ATOMIC_FLAG_INIT;
+	static atomic_flag printed = ATOMIC_FLAG_INIT;
 	int error = errno;
 	const char *why;
 
 	if ((result < 0 ? error : result) != EADDRINUSE || getenv("RDMARUN_EXEC_QUIET"))
 		return result;
 	why = provider->refusal(provider);
-	if (*why && !atomic_flag_test_and_set(&told))
+	if (*why && !atomic_flag_test_and_set(&printed))
 		fprintf(stderr, "rdmarun exec: %s\n", why);
 	errno = error;
 	return result;

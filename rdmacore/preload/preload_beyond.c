@@ -1,7 +1,7 @@
 /*
- * What the real libraries export beyond the provider table and would do to objects of ours, which they
- * take for their own: here it answers what a device without that feature does.  Without these a program
- * that tries would end in the real library with a pointer that is none.
+ * Functions that the real libraries export in addition to the provider table, and that would take soft objects for
+ * their own. Here they return what a device without that feature returns. Otherwise a program would crash in the real
+ * library on an invalid pointer.
  */
 #include "preload.h"
 
@@ -9,8 +9,8 @@
 #include <stdlib.h>
 
 /*
- * infiniband/driver.h, which is not installed everywhere; ibv_devinfo calls it, and the real one reads
- * sysfs.  0 is InfiniBand or RoCE v1, 1 is RoCE v2.
+ * Of infiniband/driver.h, which is not installed everywhere. ibv_devinfo calls it, and the real one reads sysfs. 0 is
+ * InfiniBand or RoCE v1, 1 is RoCE v2.
  */
 int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned int index, int *type);
 
@@ -31,7 +31,7 @@ int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned int i
 	return 0;
 }
 
-/* Nothing is pinned, so a fork takes no page away from the device. */
+/* Soft pins nothing, so a fork does not take pages away from the device. */
 int ibv_fork_init(void)
 {
 	return 0;
@@ -42,7 +42,7 @@ enum ibv_fork_status ibv_is_fork_initialized(void)
 	return IBV_FORK_UNNEEDED;
 }
 
-/* memcpy promises no order. */
+/* memcpy guarantees no order. */
 int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
 {
 	(void)qp, (void)op, (void)flags;
@@ -57,7 +57,7 @@ int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr 
 	return -1;
 }
 
-/* PRELOAD_NONE: what gives a new object, of a kind that a soft device has not. */
+/* PRELOAD_NONE: functions that create an object of a kind that a soft device does not have. */
 #define PRELOAD_NONE(type, name, parameters)                                                       \
 	type name parameters                                                                       \
 	{                                                                                          \
@@ -87,8 +87,8 @@ void ibv_unimport_dm(struct ibv_dm *dm)
 }
 
 /*
- * rsockets are made of rdma_cm ids, whose insides they know.  Without a socket there is no descriptor
- * that the other functions would take.
+ * rsockets use internals of rdma_cm ids. Without a socket there is no descriptor that the other functions would
+ * accept.
  */
 int rsocket(int domain, int type, int protocol);
 

@@ -82,8 +82,8 @@ static const struct ibv_context_ops orphan_operations = {
 };
 
 /*
- * It has none of the extended verbs, which answer EOPNOTSUPP then, but for device memory, of which a child may have its own
- * (soft/objects/device_memory.c), and for the question how much there is.  Neither takes a lock.
+ * The context has no extended verbs then, and they return EOPNOTSUPP. The exceptions are device memory, which a child
+ * may have (soft/objects/device_memory.c), and the query of its size. Neither takes a lock.
  */
 static void orphan(struct ibv_context *context)
 {

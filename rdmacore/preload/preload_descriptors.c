@@ -1,11 +1,11 @@
 /*
- * Descriptors that the device has, and the program knows nothing of.  An adapter has none in the program's table, so a program
- * that closes all that it does not know (closefrom(3), a daemon) loses nothing; without this it would lose the device, and a file
- * that it opens then could have the number of one of its sockets.
+ * Descriptors of the device, of which the program knows nothing. An adapter has none in the program's table. So a
+ * program that closes all unknown descriptors (closefrom(3), a daemon) loses nothing there. Here it would lose the
+ * device, and a file that it opens later could get the number of one of its sockets.
  *
- * What the provider opens is noted (the linker's --wrap, tools/preload.mk) and has high numbers; whoever else closes such a one
- * is told that there is none.  Those that the program is given, to wait for events, are its own.  A forked child, which has a
- * device of its own, may close its parent's.
+ * Descriptors that the provider opens are noted (the linker's --wrap, tools/preload.mk) and have high numbers.
+ * Closing one of them by other code fails as if it did not exist. Descriptors that the program gets, to wait for
+ * events, belong to the program. A forked child, which has a device of its own, may close its parent's.
  */
 #include "preload.h"
 
@@ -22,10 +22,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define NOTED 65536 /* higher ones are as any other */
-#define FIRST 1024 /* where few programs put theirs by number */
+#define NOTED 65536 /* higher ones are treated as ordinary ones */
+#define FIRST 1024 /* few programs choose numbers from here on */
 
-/* Of this process, as the table of descriptors is. */
+/* Global, like the table of descriptors. */
 static _Atomic uint64_t noted[NOTED / 64];
 
 static bool is_ours(int fd)
@@ -47,7 +47,7 @@ static long close_now(int fd)
 	return syscall(SYS_close, fd);
 }
 
-/* -1 and errno stay what they are. */
+/* -1 and errno are passed through. */
 static int note(int fd)
 {
 	int high = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, first_number());
@@ -67,7 +67,7 @@ void preload_descriptors_forget(void)
 		atomic_store(&noted[word], 0);
 }
 
-/* --- what the provider calls ---------------------------------------------------------------------- */
+/* --- calls of the provider -------------------------------------------------------------------------- */
 
 int __real_socket(int domain, int type, int protocol);
 int __real_accept4(int fd, struct sockaddr *address, socklen_t *length, int flags);
@@ -97,7 +97,7 @@ int __wrap_epoll_create1(int flags)
 	return note(__real_epoll_create1(flags));
 }
 
-/* One that blocks is for the program, to wait for events. */
+/* A blocking one is for the program, which waits for events. */
 int __wrap_eventfd(unsigned int value, int flags)
 {
 	int fd = __real_eventfd(value, flags);
@@ -136,18 +136,16 @@ int __wrap_close(int fd)
 	return (int)close_now(fd);
 }
 
-/* --- what the program calls ----------------------------------------------------------------------- */
+/* --- calls of the program --------------------------------------------------------------------------- */
 
-#define SYMBOL(name) __asm__(#name)
-
-/* What the names would stand for without this library; NULL before it is told, when the kernel is asked. */
+/* The functions of these names without this library; NULL until they are looked up, and then a system call is made. */
 static struct {
 	int (*close)(int);
 	int (*dup2)(int, int);
 	int (*dup3)(int, int, int);
 } next;
 
-/* Not when they are called first: dlsym takes a lock, and the child of a program with threads closes descriptors. */
+/* Not at the first call: dlsym takes a lock, and the child of a program with threads closes descriptors. */
 static __attribute__((constructor)) void find_next(void)
 {
 	*(void **)&next.close = dlsym(RTLD_NEXT, "close");
@@ -170,7 +168,7 @@ int preload_close(int fd)
 	return next.close ? next.close(fd) : (int)close_now(fd);
 }
 
-/* A range without any of ours; kernels before 5.9 have no such call, and it answers ENOSYS. */
+/* Close a range without descriptors of the soft device. Kernels before 5.9 have no such call and return ENOSYS. */
 static int close_part(unsigned int first, unsigned int last, int flags)
 {
 	return first > last ? 0 : (int)syscall(SYS_close_range, first, last, flags);
@@ -206,7 +204,7 @@ void preload_closefrom(int first)
 	errno = error;
 }
 
-/* dup(2) has EBUSY for a number that somebody is about to have. */
+/* dup(2) returns EBUSY for a number that another thread is about to get. */
 int preload_dup3(int from, int to, int flags)
 {
 	if (is_ours(to)) {

@@ -1,11 +1,11 @@
-/* Devices that are opened and closed under libibverbs' names: their contexts are noted. */
+/* Devices that are opened and closed by libibverbs' functions: their contexts are noted. */
 #include <errno.h>
 
 #include "preload.h"
 #include "soft/host.h"
 #include "soft/objects/device.h"
 
-/* A list that the parent was given names devices that this process has as well, its own. */
+/* A list of the parent contains devices that this process has as well. */
 struct ibv_context *ibv_open_device(struct ibv_device *device)
 {
 	struct core_provider *provider = preload_provider();

@@ -1,13 +1,15 @@
 /*
- * Faults of the device's copies, in memory that the program has unmapped and not deregistered.  A kernel has pinned it, so that
- * programs that do this (UCX ends so) have never heard of it; here the copy is lent pages and goes on (soft/base/page_guard.h).
+ * Faults of the device's copies, in memory that the program has unmapped but not deregistered. A kernel pins it, so
+ * programs that do this (UCX at its end) get no fault. Here placeholder pages are mapped, and the copy continues
+ * (soft/base/page_guard.h).
  *
- * For that a handler of ours is in front of what the program sets for the two signals.  The program's is kept, given back to
- * who asks, and called for all other faults as the kernel would have.  Ours is there from the first opened device on.  What is
- * set past these functions (by a system call, as Go does) is found when the next device is opened.
+ * For that, the handler here precedes the program's handlers of both signals. The program's handler is stored,
+ * returned by queries, and called for all other faults as the kernel would call it. It is installed when the first
+ * device is opened. A handler that is set without these functions (by a system call, like Go's) is found when the next
+ * device is opened.
  *
- * A fault in a thread that blocks the signal ends the process, so no thread does from then on, whatever it asks for: threads
- * that poll are often made with all signals blocked.
+ * A fault in a thread that blocks the signal ends the process. So these signals are never blocked from then on,
+ * whatever a thread requests: polling threads are often created with all signals blocked.
  */
 #include "preload.h"
 
@@ -22,7 +24,7 @@
 #include "soft/base/page_guard.h"
 #include "soft/objects/mr_table.h"
 
-/* The C library's own, under a name that is not taken here. */
+/* The C library's own function, under a name that is not replaced here. */
 int __sigaction(int number, const struct sigaction *action, struct sigaction *old);
 
 enum { COUNT = 2 };
@@ -31,8 +33,9 @@ static const int numbers[COUNT] = {SIGSEGV, SIGBUS};
 
 static struct {
 	_Atomic(const struct soft_mr_table *) memory; /* of the device */
-	atomic_flag lock; /* whose holder has all signals blocked, so that handlers may wait for it */
-	_Atomic pid_t process; /* that the handler is of; a child of vfork(2) has its parent's memory, and handlers of its own */
+	atomic_flag lock; /* its holder blocks all signals, so handlers may wait for it */
+	/* the process of the handler; a child of vfork(2) has its parent's memory, but its own handlers */
+	_Atomic pid_t process;
 	struct sigaction program[COUNT];
 } faults = {.lock = ATOMIC_FLAG_INIT};
 
@@ -52,7 +55,7 @@ static void unlock(const sigset_t *before)
 	syscall(SYS_rt_sigprocmask, SIG_SETMASK, before, NULL, _NSIG / 8);
 }
 
-/* COUNT: not one of the two. */
+/* COUNT: neither of them. */
 static int index_of(int number)
 {
 	int index = 0;
@@ -81,13 +84,13 @@ static bool recover(int number, const siginfo_t *info)
 	return false;
 }
 
-/* What the kernel would do: it leaves the program no choice in a fault, only in what others send. */
+/* As the kernel does: a program cannot block or ignore a fault, only a signal that was sent. */
 static void end_process(int number, siginfo_t *info)
 {
-	const struct sigaction nobodys = {.sa_handler = SIG_DFL};
+	const struct sigaction default_action = {.sa_handler = SIG_DFL};
 
-	__sigaction(number, &nobodys, NULL);
-	/* A fault comes again where it was, once this returns. */
+	__sigaction(number, &default_action, NULL);
+	/* A fault occurs again when this returns. */
 	if (info->si_code <= 0)
 		syscall(SYS_rt_tgsigqueueinfo, getpid(), gettid(), number, info);
 }
@@ -102,7 +105,7 @@ static void pass_on(int number, siginfo_t *info, void *context)
 	if (is_function(program) && program->sa_flags & (int)SA_RESETHAND)
 		program->sa_handler = SIG_DFL;
 	unlock(&before);
-	/* One that takes fewer arguments does not look at the others. */
+	/* A handler with fewer parameters ignores the others. */
 	if (is_function(&action))
 		action.sa_sigaction(number, info, context);
 	else if (action.sa_handler == SIG_DFL || info->si_code > 0)
@@ -119,15 +122,15 @@ static void on_fault(int number, siginfo_t *info, void *context)
 		pass_on(number, info, context);
 }
 
-/* --- what is set ---------------------------------------------------------------------------------- */
+/* --- setting handlers ------------------------------------------------------------------------------- */
 
 static bool is_ours(const struct sigaction *action)
 {
 	return action->sa_flags & SA_SIGINFO && action->sa_sigaction == on_fault;
 }
 
-/* Stack, mask and restarts are as the program's handler wants them. */
-static int put_in_front(int index)
+/* Stack, mask and restart flag are those of the program's handler. */
+static int install_handler(int index)
 {
 	const struct sigaction *program = &faults.program[index];
 	struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART};
@@ -151,7 +154,7 @@ void preload_faults_catch(const struct soft_mr_table *memory)
 		if (__sigaction(numbers[index], NULL, &now) || is_ours(&now))
 			continue;
 		faults.program[index] = now;
-		put_in_front(index);
+		install_handler(index);
 	}
 	faults.process = getpid();
 	for (int index = 0; index < COUNT; index++)
@@ -176,13 +179,11 @@ static int set(int number, const struct sigaction *wanted, struct sigaction *bef
 		return result;
 	if (!in_front || faults.process != getpid())
 		return __sigaction(number, wanted, NULL);
-	if (is_ours(wanted)) /* it was asked for past these functions, and comes back */
+	if (is_ours(wanted)) /* the program queried it without these functions, and sets it again */
 		return 0;
 	faults.program[index] = *wanted;
-	return put_in_front(index);
+	return install_handler(index);
 }
-
-#define SYMBOL(name) __asm__(#name)
 
 int preload_sigaction(int number, const struct sigaction *action, struct sigaction *old) SYMBOL(sigaction);
 sighandler_t preload_signal(int number, sighandler_t handler) SYMBOL(signal);
@@ -198,7 +199,7 @@ int preload_sigaction(int number, const struct sigaction *action, struct sigacti
 
 	if (index_of(number) == COUNT)
 		return __sigaction(number, action, old);
-	/* The program's memory is not touched under the lock. */
+	/* The program's memory is not accessed under the lock. */
 	if (action)
 		wanted = *action;
 	lock(&before);
@@ -218,7 +219,7 @@ static sighandler_t set_handler(int number, sighandler_t handler, int flags)
 	return preload_sigaction(number, &action, &old) ? SIG_ERR : old.sa_handler;
 }
 
-/* ssignal(3) is signal(2) by another name, and knows of siginterrupt(3). */
+/* ssignal(3) is another name of signal(2), and siginterrupt(3) applies to it. */
 sighandler_t preload_signal(int number, sighandler_t handler)
 {
 	return index_of(number) == COUNT || handler == SIG_ERR ? ssignal(number, handler) :
@@ -244,9 +245,9 @@ sighandler_t preload_xsysv_signal(int number, sighandler_t handler)
 	return preload_sysv_signal(number, handler);
 }
 
-/* --- what is blocked ------------------------------------------------------------------------------ */
+/* --- blocking signals ------------------------------------------------------------------------------- */
 
-/* What the names would stand for without this library; NULL before it is told, when the kernel is asked. */
+/* The functions of these names without this library; NULL until they are looked up, and then a system call is made. */
 static int (*next_mask)(int, const sigset_t *, sigset_t *);
 
 static __attribute__((constructor)) void find_next(void)

@@ -1,7 +1,7 @@
 /*
- * Files that programs look for beside a device, and that a device of a kernel has: UCX takes one for absent without its
- * character device, and for RoCE v1 without the types of its GIDs.  An ordinary user can make neither, so the calls that ask for
- * them answer for the device of this process; all other paths are the kernel's.
+ * Files that programs expect of a kernel's device. UCX takes a device without a character device for absent, and for
+ * RoCE v1 without the types of its GIDs. An ordinary user can create neither. So the calls that open these paths
+ * return files for the device of this process; all other paths go to the kernel.
  */
 #include "preload.h"
 
@@ -20,11 +20,9 @@
 #include "soft/host.h"
 #include "soft/objects/device.h"
 
-#define SYMBOL(name) __asm__(#name)
-
 static const char special[] = "/dev/infiniband/", attributes[] = "/sys/class/infiniband/";
 
-/* What follows the folder and the device's own name; NULL: the path is not of this device. */
+/* The rest of the path after the folder and the device's name; NULL: the path is not of this device. */
 static const char *rest_of(const char *path, const char *folder)
 {
 	struct core_provider *provider;
@@ -32,7 +30,7 @@ static const char *rest_of(const char *path, const char *folder)
 	int error = errno;
 	size_t length;
 
-	/* Many paths come here, and for few of them a device is opened. */
+	/* Many paths are checked, and few of them open a device. */
 	if (!path || strncmp(path, folder, strlen(folder)) != 0)
 		return NULL;
 	provider = preload_provider();
@@ -57,7 +55,7 @@ static void describe(struct stat *status)
 	*status = (struct stat){.st_mode = S_IFCHR | 0666, .st_nlink = 1, .st_blksize = 4096};
 }
 
-/* The text of an attribute of a GID, as the kernel writes it: its length; 0 when there is none. */
+/* Write the text of an attribute of a GID, as the kernel does. Returns its length; 0 if there is none. */
 static int write_attribute(const char *rest, char *text, size_t size)
 {
 	struct core_provider *provider = preload_provider();
@@ -76,7 +74,7 @@ static int write_attribute(const char *rest, char *text, size_t size)
 	return 0;
 }
 
-/* A descriptor to read an attribute from; -1: the device has none of that path. */
+/* A descriptor for reading an attribute; -1: the device has no such attribute. */
 static int open_attribute(const char *rest, int flags)
 {
 	char text[64];
@@ -92,7 +90,7 @@ static int open_attribute(const char *rest, int flags)
 	return fd;
 }
 
-/* What the names would stand for without this library; NULL before it is told, when the kernel is asked. */
+/* The functions of these names without this library; NULL until they are looked up, and then a system call is made. */
 static struct {
 	int (*stat)(const char *, struct stat *);
 	int (*xstat)(int, const char *, struct stat *);
@@ -100,7 +98,7 @@ static struct {
 	int (*open)(const char *, int, ...);
 } next;
 
-/* Not when they are called first: dlsym takes a lock, and the child of a program with threads opens files. */
+/* Not at the first call: dlsym takes a lock, and the child of a program with threads opens files. */
 static __attribute__((constructor)) void find_next(void)
 {
 	*(void **)&next.stat = dlsym(RTLD_NEXT, "stat");
@@ -109,16 +107,17 @@ static __attribute__((constructor)) void find_next(void)
 	*(void **)&next.open = dlsym(RTLD_NEXT, "open");
 }
 
-/* With 64 bits of offset, which is what the plain ones have here, too. */
+/* The 64-bit variants equal the plain ones here. */
+#define SAME_AS(symbol) __attribute__((alias(symbol)))
 _Static_assert(sizeof(off_t) == 8, "stat and stat64 are one struct");
 
 int preload_stat(const char *path, struct stat *status) SYMBOL(stat);
-int preload_stat64(const char *path, struct stat *status) SYMBOL(stat64);
+int preload_stat64(const char *path, struct stat *status) SYMBOL(stat64) SAME_AS("stat");
 int preload_xstat(int version, const char *path, struct stat *status) SYMBOL(__xstat);
-int preload_xstat64(int version, const char *path, struct stat *status) SYMBOL(__xstat64);
+int preload_xstat64(int version, const char *path, struct stat *status) SYMBOL(__xstat64) SAME_AS("__xstat");
 int preload_access(const char *path, int mode) SYMBOL(access);
 int preload_open(const char *path, int flags, ...) SYMBOL(open);
-int preload_open64(const char *path, int flags, ...) SYMBOL(open64);
+int preload_open64(const char *path, int flags, ...) SYMBOL(open64) SAME_AS("open");
 
 int preload_stat(const char *path, struct stat *status)
 {
@@ -129,12 +128,7 @@ int preload_stat(const char *path, struct stat *status)
 	return next.stat ? next.stat(path, status) : fstatat(AT_FDCWD, path, status, 0);
 }
 
-int preload_stat64(const char *path, struct stat *status)
-{
-	return preload_stat(path, status);
-}
-
-/* Programs that were built with a C library before 2.33. */
+/* For programs that were built with a C library before 2.33. */
 int preload_xstat(int version, const char *path, struct stat *status)
 {
 	if (is_special(path)) {
@@ -144,11 +138,6 @@ int preload_xstat(int version, const char *path, struct stat *status)
 	return next.xstat ? next.xstat(version, path, status) : fstatat(AT_FDCWD, path, status, 0);
 }
 
-int preload_xstat64(int version, const char *path, struct stat *status)
-{
-	return preload_xstat(version, path, status);
-}
-
 int preload_access(const char *path, int mode)
 {
 	if (is_special(path) && !(mode & X_OK))
@@ -156,37 +145,19 @@ int preload_access(const char *path, int mode)
 	return next.access ? next.access(path, mode) : faccessat(AT_FDCWD, path, mode, 0);
 }
 
-static int open_file(const char *path, int flags, mode_t mode)
+/* open(2): mode is passed if a file may be created. */
+int preload_open(const char *path, int flags, ...)
 {
 	const char *rest = rest_of(path, attributes);
 	int fd = rest ? open_attribute(rest, flags) : -1;
+	mode_t mode = 0;
+	va_list arguments;
 
 	if (fd >= 0)
 		return fd;
+	va_start(arguments, flags);
+	if (flags & (O_CREAT | __O_TMPFILE))
+		mode = va_arg(arguments, mode_t);
+	va_end(arguments);
 	return next.open ? next.open(path, flags, mode) : openat(AT_FDCWD, path, flags, mode);
-}
-
-/* open(2): the mode is there when a file may be made. */
-int preload_open(const char *path, int flags, ...)
-{
-	mode_t mode = 0;
-	va_list rest;
-
-	va_start(rest, flags);
-	if (flags & (O_CREAT | __O_TMPFILE))
-		mode = va_arg(rest, mode_t);
-	va_end(rest);
-	return open_file(path, flags, mode);
-}
-
-int preload_open64(const char *path, int flags, ...)
-{
-	mode_t mode = 0;
-	va_list rest;
-
-	va_start(rest, flags);
-	if (flags & (O_CREAT | __O_TMPFILE))
-		mode = va_arg(rest, mode_t);
-	va_end(rest);
-	return open_file(path, flags, mode);
 }

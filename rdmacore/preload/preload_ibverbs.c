@@ -1,13 +1,13 @@
-/* libibverbs' functions under their own names; their manual is section 3 of the man pages. */
+/* libibverbs' functions under their own names, documented in section 3 of the man pages. */
 #include "preload.h"
 
 #include <errno.h>
 
-FORWARD_POINTER(NOBODYS, struct ibv_device **, ibv_get_device_list, (int *count), (count))
-FORWARD_VOID(NOBODYS, ibv_free_device_list, (struct ibv_device * *list), (list))
-FORWARD_POINTER(NOBODYS, const char *, ibv_get_device_name, (struct ibv_device * device), (device))
-FORWARD_NUMBER(NOBODYS, __be64, ibv_get_device_guid, (struct ibv_device * device), (device))
-FORWARD_RDMACM(NOBODYS, ibv_get_device_index, (struct ibv_device * device), (device))
+FORWARD_POINTER(NO_OWNER, struct ibv_device **, ibv_get_device_list, (int *count), (count))
+FORWARD_VOID(NO_OWNER, ibv_free_device_list, (struct ibv_device * *list), (list))
+FORWARD_POINTER(NO_OWNER, const char *, ibv_get_device_name, (struct ibv_device * device), (device))
+FORWARD_NUMBER(NO_OWNER, __be64, ibv_get_device_guid, (struct ibv_device * device), (device))
+FORWARD_RDMACM(NO_OWNER, ibv_get_device_index, (struct ibv_device * device), (device))
 
 FORWARD_IBVERBS(OWNER(context), ibv_query_device,
 		(struct ibv_context * context, struct ibv_device_attr *attr),
@@ -111,8 +111,8 @@ FORWARD_IBVERBS(OWNER(qp), ibv_detach_mcast,
 FORWARD_RDMACM(OWNER(context), ibv_get_async_event,
 	       (struct ibv_context * context, struct ibv_async_event *event),
 	       (context, event))
-FORWARD_VOID(NOBODYS, ibv_ack_async_event, (struct ibv_async_event * event), (event))
+FORWARD_VOID(NO_OWNER, ibv_ack_async_event, (struct ibv_async_event * event), (event))
 
-/* A function of the table that is not forwarded here does not link. */
+/* Linking fails if a function of the table is not forwarded here. */
 #define FORWARDED(function) __typeof__(function) *const preload_##function = function;
 CORE_IBVERBS_FUNCTIONS(FORWARDED)

@@ -1,8 +1,8 @@
 /*
- * What libibverbs has exported since rdma-core 44, whose headers are enough to build this, up to version 65.
- * The names in C are ours and those of the symbols are the library's, so that newer headers may declare the
- * functions and their structs as well.  What a soft device can do is done, and all else is refused as libibverbs
- * does for a driver without it: EOPNOTSUPP.
+ * Functions that libibverbs exports since rdma-core 44, up to version 65. The headers of version 44 are enough to build
+ * this. The symbol names are the library's and the C names are not, so that newer headers may declare the functions and
+ * their structs as well. What a soft device supports is done. All else is rejected like for a driver without it:
+ * EOPNOTSUPP.
  */
 #include "preload.h"
 
@@ -10,18 +10,16 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define SYMBOL(name) __asm__(#name)
-
 /* The functions and objects of memory: ibv_alloc_buf(3), ibv_reg_mr_ex(3). */
 
-/* An ibv_buf: memory for regions, of the domain that it was asked of. */
+/* An ibv_buf: memory for regions, of a domain. */
 struct memory {
 	struct ibv_pd *pd;
 	void *address;
 	size_t size;
 };
 
-/* struct ibv_mr_init_attr, and the bits of what is given in it */
+/* struct ibv_mr_init_attr, and the bits of the fields that are set */
 struct region {
 	size_t length;
 	int access;
@@ -76,7 +74,7 @@ void preload_free_buf(struct memory *memory)
 	free(memory);
 }
 
-/* It is memory of the process, which no descriptor stands for. */
+/* It is memory of the process, which has no descriptor. */
 int preload_export_buf(struct memory *memory)
 {
 	(void)memory;
@@ -104,7 +102,7 @@ struct ibv_mr *preload_reg_mr_ex(struct ibv_pd *pd, const struct region *region)
 	     region->given & (GIVEN_DESCRIPTOR | GIVEN_DESCRIPTOR_OFFSET) ||
 	     !within(region->memory, region->address, region->length)))
 		return NULL;
-	/* No memory of another device is reached by a descriptor, and none is steered by a handle. */
+	/* Neither memory of another device by a descriptor, nor steering by a handle is supported. */
 	if (region->given & ~known) {
 		errno = EOPNOTSUPP;
 		return NULL;
@@ -150,8 +148,8 @@ int preload_query_port_speed(struct ibv_context *context, uint32_t port, uint64_
 }
 
 /*
- * What a soft device has not: memory of its own that others see, handles that steer where data goes to, counters of
- * completions.  Nobody can have such an object; who passes one has made it up.
+ * Objects that a soft device does not have: its own memory shared with others, steering handles, completion counters.
+ * No such object can exist, so a pointer to one is invalid.
  */
 #define NO_OBJECT(symbol, parameters)                                                              \
 	void *preload_##symbol parameters SYMBOL(symbol);                                          \
@@ -184,7 +182,7 @@ NO_ANSWER(ibv_read_comp_cntr, (void *counter, uint64_t *value))
 NO_ANSWER(ibv_read_err_comp_cntr, (void *counter, uint64_t *value))
 NO_ANSWER(ibv_qp_attach_comp_cntr, (struct ibv_qp * qp, void *counter, void *attr))
 
-/* A descriptor, and so -1. */
+/* Returns a descriptor, so -1. */
 int preload_dm_export(void *memory) SYMBOL(ibv_dm_export_dmabuf_fd);
 
 int preload_dm_export(void *memory)

@@ -1,4 +1,4 @@
-/* Whom an object belongs to; NULL for no object, which the provider answers itself. */
+/* The owner of an object; NULL for a NULL object, which the provider rejects itself. */
 #include "preload.h"
 
 #include "soft/cm/calls.h"
@@ -13,7 +13,7 @@ const void *preload_owner_of_context(const struct ibv_context *context)
 	return context ? context->device : NULL;
 }
 
-/* All other objects of libibverbs name their context. */
+/* All other objects of libibverbs contain their context. */
 #define OWNER_BY_CONTEXT(function, type)                                                           \
 	const void *function(const struct type *object)                                            \
 	{                                                                                          \

@@ -1,15 +1,16 @@
-/* librdmacm's functions under their own names; their manual is section 3 of the man pages. */
+/* librdmacm's functions under their own names, documented in section 3 of the man pages. */
 #include "preload.h"
 
 #include <errno.h>
 
-FORWARD_POINTER(NOBODYS, struct rdma_event_channel *, rdma_create_event_channel, (void), ())
+FORWARD_POINTER(NO_OWNER, struct rdma_event_channel *, rdma_create_event_channel, (void), ())
 FORWARD_VOID(OWNER(channel), rdma_destroy_event_channel,
 	     (struct rdma_event_channel * channel), (channel))
 FORWARD_RDMACM(OWNER(channel), rdma_get_cm_event,
 	       (struct rdma_event_channel * channel, struct rdma_cm_event **event),
 	       (channel, event))
-FORWARD_RDMACM(OWNER(event), rdma_ack_cm_event, (struct rdma_cm_event * event), (event))
+FORWARD_CALL(OWNER(event), rdma_ack_cm_event, (struct rdma_cm_event * event),
+	     (event && preload_event_hold(event) ? 0 : provider->rdma_ack_cm_event(event)), (errno = ENOSYS, -1), -1)
 
 FORWARD_RDMACM_TELLING(OWNER(channel), rdma_create_id,
 	       (struct rdma_event_channel * channel, struct rdma_cm_id **id, void *context,
@@ -28,11 +29,11 @@ FORWARD_RDMACM(OWNER(id), rdma_set_option,
 	       (struct rdma_cm_id * id, int level, int optname, void *optval, size_t optlen),
 	       (id, level, optname, optval, optlen))
 
-FORWARD_RDMACM(NOBODYS, rdma_getaddrinfo,
+FORWARD_RDMACM(NO_OWNER, rdma_getaddrinfo,
 	       (const char *node, const char *service, const struct rdma_addrinfo *hints,
 		struct rdma_addrinfo **res),
 	       (node, service, hints, res))
-FORWARD_VOID(NOBODYS, rdma_freeaddrinfo, (struct rdma_addrinfo * res), (res))
+FORWARD_VOID(NO_OWNER, rdma_freeaddrinfo, (struct rdma_addrinfo * res), (res))
 FORWARD_RDMACM(OWNER(id), rdma_resolve_addrinfo,
 	       (struct rdma_cm_id * id, const char *node, const char *service,
 		const struct rdma_addrinfo *hints),
@@ -101,9 +102,9 @@ FORWARD_RDMACM(OWNER(id), rdma_init_qp_attr,
 
 FORWARD_NUMBER(OWNER(id), __be16, rdma_get_src_port, (struct rdma_cm_id * id), (id))
 FORWARD_NUMBER(OWNER(id), __be16, rdma_get_dst_port, (struct rdma_cm_id * id), (id))
-FORWARD_POINTER(NOBODYS, struct ibv_context **, rdma_get_devices, (int *count), (count))
-FORWARD_VOID(NOBODYS, rdma_free_devices, (struct ibv_context * *list), (list))
+FORWARD_POINTER(NO_OWNER, struct ibv_context **, rdma_get_devices, (int *count), (count))
+FORWARD_VOID(NO_OWNER, rdma_free_devices, (struct ibv_context * *list), (list))
 
-/* A function of the table that is not forwarded here does not link. */
+/* Linking fails if a function of the table is not forwarded here. */
 #define FORWARDED(function) __typeof__(function) *const preload_##function = &function;
 CORE_RDMACM_FUNCTIONS(FORWARDED)

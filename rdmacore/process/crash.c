@@ -1,7 +1,7 @@
 /*
- * Crashes of native code: of the core, of a device's library, of whatever those load.  Memory may be damaged and
- * any lock may be held by whom it stopped, so the handler uses nothing but system calls and memory of its own,
- * says what happened, and becomes another rdmarun, which has neither: that one closes the reports.
+ * Crashes of native code: of the core, of a device's library, and of what those load. Memory may be damaged, and the
+ * crashed thread may hold any lock. So the handler uses only system calls and its own memory, and prints what
+ * happened. Then it executes another rdmarun, which has neither problem and completes the reports.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,14 +30,14 @@ static const struct crash_signal {
 
 #define SIGNALS (sizeof(crash_signals) / sizeof(crash_signals[0]))
 
-/* Of the process, as signals are. */
+/* Global, like signal handlers. */
 static struct {
 	const char *argv0, *command, *arguments;
 	uintptr_t go_text, go_text_end;
 	size_t stack_size;
-	struct sigaction before[SIGNALS]; /* Go's */
+	struct sigaction before[SIGNALS]; /* the handlers of Go */
 	atomic_flag crashed;
-	/* Written before the text is published, and never again. */
+	/* Written before text is published, and constant afterwards. */
 	int descriptors[PROCESS_FILES];
 	size_t files;
 	_Atomic(const char *) plan;
@@ -72,7 +72,7 @@ static uintptr_t stack_pointer(const ucontext_t *context)
 #endif
 }
 
-/* What Go's own code does, and what others send, is the runtime's: it may be a panic, or a wish for a traceback. */
+/* Faults of Go code, and signals that were sent, are for Go's runtime: a panic, or a request for a traceback. */
 static bool is_native(const siginfo_t *info, uintptr_t pc)
 {
 	if (pc >= process.go_text && pc < process.go_text_end)
@@ -89,7 +89,7 @@ static void forward(int number, siginfo_t *info, void *context)
 	if (before->sa_flags & SA_SIGINFO) {
 		before->sa_sigaction(number, info, context);
 	} else if (before->sa_handler != SIG_IGN) {
-		/* The fault comes again when this returns, and is the system's. */
+		/* The fault occurs again when this returns, and the system handles it. */
 		sigaction(number, before, NULL);
 		if (info->si_code <= 0)
 			raise(number);
@@ -113,8 +113,8 @@ static void describe(struct sentence *sentence, int number, const siginfo_t *inf
 }
 
 /*
- * Go on as another rdmarun, with all signals as a new program expects them.  What is ignored would stay so, and
- * nothing of ours is.
+ * Execute another rdmarun, with all signals as a new program expects them. Ignored signals would stay ignored, so
+ * all handlers are reset.
  */
 static void become(const struct sentence *report, const char *code)
 {
@@ -132,7 +132,7 @@ static void become(const struct sentence *report, const char *code)
 
 static void on_crash(int number, siginfo_t *info, void *context)
 {
-	/* The alternate stack is small, and only the first who crashes uses it. */
+	/* Static, because the alternate stack is small; only the first crashing thread uses it. */
 	static struct sentence sentence;
 	uintptr_t pc = program_counter(context);
 	int before = errno;
@@ -142,7 +142,7 @@ static void on_crash(int number, siginfo_t *info, void *context)
 		errno = before;
 		return;
 	}
-	/* The first one ends the process, and with it these. */
+	/* The first crashing thread ends the process, and all others with it. */
 	while (atomic_flag_test_and_set_explicit(&process.crashed, memory_order_acq_rel))
 		pause();
 	if (number == SIGABRT && shortage_of_threads(process.stack_size, &sentence)) {
@@ -158,7 +158,7 @@ static void on_crash(int number, siginfo_t *info, void *context)
 }
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-/* Sanitizers say more of a crash than we could. */
+/* Sanitizers print more about a crash. */
 static const bool is_sanitized = true;
 #else
 static const bool is_sanitized = false;
@@ -181,7 +181,7 @@ int crash_catch(const char *argv0, const char *command, const char *arguments, u
 		return -ENOMEM;
 	pthread_attr_getstacksize(&attr, &process.stack_size);
 	pthread_attr_destroy(&attr);
-	/* A crash of the handler itself is then the system's, and ends the process at once. */
+	/* The system handles a crash of the handler, which ends the process at once. */
 	sigfillset(&action.sa_mask);
 	for (size_t i = 0; i < SIGNALS; i++)
 		if (sigaction(crash_signals[i].number, &action, &process.before[i]))

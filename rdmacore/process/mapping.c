@@ -1,4 +1,4 @@
-/* What is mapped where, without the C library's memory or locks. */
+/* What is mapped at an address, found without memory or locks of the C library. */
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
@@ -7,10 +7,10 @@
 
 struct lines {
 	int descriptor;
-	size_t begin, end; /* what is read and not taken yet */
+	size_t begin, end; /* read but not processed */
 	char buffer[1024];
 	size_t length;
-	char line[512]; /* what is longer is cut */
+	char line[512]; /* longer lines are truncated */
 };
 
 static bool next_byte(struct lines *lines, char *byte)
@@ -97,7 +97,7 @@ void mapping_add(struct sentence *sentence, uintptr_t address)
 	while (next_line(&lines)) {
 		range = take_range(&lines, &at);
 		skip_fields(&lines, &at, 5);
-		/* A file is loaded at the begin of the first of its mappings, which follow one another. */
+		/* A file is loaded at the beginning of the first of its consecutive mappings. */
 		if (lines.length - at != length || memcmp(file, lines.line + at, length)) {
 			length = lines.length - at;
 			memcpy(file, lines.line + at, length);
@@ -116,6 +116,7 @@ void mapping_add(struct sentence *sentence, uintptr_t address)
 	close(lines.descriptor);
 }
 
+/* Bounds of a report, which must end even if memory is damaged. */
 #define MOST_CODE 256
 #define MOST_CALLERS 32
 #define LONGEST_STACK ((uintptr_t)32 << 10)
@@ -126,7 +127,9 @@ struct memory {
 	struct range stack;
 };
 
-/* The stack is the first memory at stack_pointer or above that can be read: one that is full ends below it. */
+/*
+ * The stack is the first readable memory at stack_pointer or above: a stack that overflowed ends below stack_pointer.
+ */
 static void read_memory(struct memory *memory, uintptr_t stack_pointer)
 {
 	struct lines lines = {.descriptor = open("/proc/self/maps", O_RDONLY | O_CLOEXEC)};
@@ -157,7 +160,7 @@ static bool is_code(const struct memory *memory, uintptr_t address)
 
 void mapping_add_callers(struct sentence *sentence, uintptr_t stack_pointer)
 {
-	/* Only the first who crashes comes here, on a small stack. */
+	/* Static, because the stack is small; only the first crashing thread uses it. */
 	static struct memory memory;
 	uintptr_t at, end;
 	int found = 0;

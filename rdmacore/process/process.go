@@ -1,5 +1,5 @@
-// Package process is what rdmarun needs of its process before and below Go: limits that are too low are said
-// before Go's runtime would fail of them, and a crash of native code is said and survived as far as reports go.
+// Package process does what rdmarun needs before and below Go. It reports limits that are too low before Go's runtime
+// would fail because of them. After a crash of native code it prints a message, and the reports are completed.
 package process
 
 // #cgo CFLAGS: -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror
@@ -16,16 +16,11 @@ import (
 	"syscall"
 )
 
-// The codes that a crash passes on to the command that follows it.
-const (
-	// Bug is a crash.
-	Bug = "bug"
-	// Environment is the end of a process that could have no more threads.
-	Environment = "environment"
-)
+// Environment is the code that the command after a crash gets when the process could have no more threads.
+const Environment = "environment"
 
-// mostArguments is how much of a command line a report shows: a system takes no argument of any length.
-const mostArguments = 16 << 10
+// maxArguments is how much of a command line a report shows: a system takes no argument of any length.
+const maxArguments = 16 << 10
 
 // CatchCrashes reports a crash of native code, and ends the process with the exit code of a bug.  The process becomes
 // "rdmarun command CODE REPORT PLAN ARGUMENTS" then, with the plan of Plan and the arguments of this process as one.
@@ -33,7 +28,7 @@ const mostArguments = 16 << 10
 func CatchCrashes(command string) error {
 	begin, end := goText()
 	arguments := strings.Join(os.Args[1:], " ")
-	arguments = arguments[:min(len(arguments), mostArguments)]
+	arguments = arguments[:min(len(arguments), maxArguments)]
 	// The strings are needed until the process ends.
 	if result := C.crash_catch(
 		C.CString(os.Args[0]), C.CString(command), C.CString(arguments), C.uintptr_t(begin), C.uintptr_t(end),
@@ -43,14 +38,14 @@ func CatchCrashes(command string) error {
 	return nil
 }
 
-// MostFiles is how many files stay open over a crash.
-const MostFiles = C.PROCESS_FILES
+// MaxFiles is how many files stay open over a crash.
+const MaxFiles = C.PROCESS_FILES
 
-// Plan tells a crash from now on what to pass on, and which files stay open then, the first MostFiles.  It is called
+// Plan sets what a crash passes on from now, and which files stay open then, the first MaxFiles.  It is called
 // once in a process; the files are not to be closed before NoPlan.
 func Plan(plan string, files ...*os.File) {
-	var descriptors [MostFiles]C.int
-	count := min(len(files), MostFiles)
+	var descriptors [MaxFiles]C.int
+	count := min(len(files), MaxFiles)
 	for i, file := range files[:count] {
 		descriptors[i] = C.int(file.Fd())
 	}

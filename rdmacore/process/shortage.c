@@ -1,7 +1,7 @@
 /*
- * Limits that are too low for Go's runtime, which would end with a traceback or by SIGABRT.  They are looked at
- * before it runs: by a constructor, which is C's only code before main.  What is asked for is tried and not
- * computed, since nobody knows how much of a limit others have used.
+ * Limits that are too low for Go's runtime, which would end with a traceback or by SIGABRT. A constructor, which is
+ * the only C code before main, checks them. It tries to use each resource and does not compute, because it is
+ * unknown how much of a limit is in use.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,13 +15,13 @@
 #include "process.h"
 
 /*
- * Of a run of a small scenario with Go 1.26: the runtime reserves 0.7 GiB for its tables, the keys of soft's
- * device 64 MiB, and each thread has a stack of 8 MiB.
+ * For a run of a small scenario with Go 1.26. The runtime reserves 0.7 GiB for its tables, the keys of soft's device
+ * 64 MiB, and each thread has a stack of 8 MiB.
  */
 #define ADDRESS_SPACE ((size_t)1400 << 20)
 #define DESCRIPTORS 16
 #define THREADS 12
-/* More processes than that are no limit that somebody has set for rdmarun. */
+/* A limit of more processes was not set for rdmarun. */
 #define MANY_PROCESSES 4096
 
 static void add_limit(struct sentence *sentence, rlim_t limit, uint64_t unit)
@@ -38,12 +38,12 @@ static void end(struct sentence *sentence)
 	_exit(PROCESS_EXIT_ENVIRONMENT);
 }
 
-/* What is opened later must not be taken for stdout. */
+/* Files that are opened later must not become stdout. */
 static void open_standard_descriptors(void)
 {
 	for (int descriptor = 0; descriptor <= 2; descriptor++)
 		if (fcntl(descriptor, F_GETFD) < 0 && errno == EBADF && open("/dev/null", O_RDWR) < 0)
-			return; /* Go's runtime tries again, and says why */
+			return; /* Go's runtime tries again, and reports the reason */
 }
 
 static bool has_descriptors(void)
@@ -66,7 +66,7 @@ static void check_descriptors(void)
 
 	if (enough || getrlimit(RLIMIT_NOFILE, &given))
 		return;
-	/* Go raises the limit as far as it may; programs that it starts get what was given. */
+	/* Go raises the limit to its maximum; programs that it starts get the original one. */
 	raised = given;
 	raised.rlim_cur = given.rlim_max;
 	if (setrlimit(RLIMIT_NOFILE, &raised) == 0) {
@@ -100,7 +100,7 @@ static void check_address_space(void)
 
 	if (getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur == RLIM_INFINITY)
 		return;
-	/* The C library reserves 64 MiB for each thread that allocates, unless told not to. */
+	/* By default the C library reserves 64 MiB for each thread that allocates. */
 	mallopt(M_ARENA_MAX, 1);
 	if (has_address_space(ADDRESS_SPACE))
 		return;
@@ -166,7 +166,7 @@ __attribute__((constructor)) static void check_limits(void)
 	check_threads();
 }
 
-/* vfork takes the place of a thread in every limit of those, and needs no stack. */
+/* vfork counts in all limits of threads, and needs no stack. */
 static bool has_process(void)
 {
 	pid_t child = vfork();

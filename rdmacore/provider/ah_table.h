@@ -1,6 +1,6 @@
 /*
- * Address handles by number.  A work request in flat form may come from memory that is not to be trusted
- * (a guest's), so it names its handle by a number that is looked up, not by an address.
+ * Address handles by number. A work request in flat form may come from untrusted memory (a guest's). So it contains
+ * the number of its handle, not an address.
  */
 #ifndef PROVIDER_AH_TABLE_H
 #define PROVIDER_AH_TABLE_H
@@ -19,19 +19,19 @@ struct core_ah_table {
 	pthread_rwlock_t lock; /* held for reading while requests with the handles are posted */
 	struct core_ah_slot *slots; /* the first is never used, so that no number is 0 */
 	uint32_t count, room;
-	uint32_t first_free, last_free; /* oldest first, so that a stale number stays wrong for long */
+	uint32_t first_free, last_free; /* freed slots, oldest first, so that a stale number stays invalid for long */
 };
 
 /* 0 or a negative errno. */
 int core_ah_table_init(struct core_ah_table *table);
 void core_ah_table_destroy(struct core_ah_table *table);
 
-/* Room for one more, which has its number and nothing else; NULL for want of memory.  The lock is held for writing. */
+/* A free slot, in which only the number is set; NULL without memory. The lock is held for writing. */
 struct core_ah_slot *core_ah_table_take(struct core_ah_table *table);
-/* The number is stale from now on.  The lock is held for writing. */
+/* The number becomes stale. The lock is held for writing. */
 void core_ah_table_give_back(struct core_ah_table *table, uint32_t number);
 
-/* The handle of that number in that protection domain, or NULL.  table->lock is held. */
+/* The handle of that number in that protection domain, or NULL. table->lock is held. */
 static inline struct ibv_ah *core_ah_find(const struct core_ah_table *table, uint32_t number,
 					  const struct ibv_pd *pd)
 {

@@ -1,7 +1,18 @@
-// Package provider is the ground that both sides of the provider table stand on: the table itself, with every
-// function of librdmacm and libibverbs that rdmarun uses under its own name and prototype, the address handles that
-// both providers keep, and addresses in flat form. It holds no policy: who calls is in core and measure, who
-// answers in soft and verbs.
+// Package provider is what both sides of the provider table share. The table itself has each function of librdmacm and
+// libibverbs that rdmarun uses, under its own name and prototype. Also shared are address handles by number, and flat
+// addresses. It has no policy: core and measure call the table, soft and verbs implement it.
+//
+// # Files
+//
+// From the top; each calls only those below it.
+//
+//   - provider: the table, and the options of opening a provider
+//   - ah_table: address handles by number
+//   - address: flat addresses
+//   - tally: what a provider has counted
+//   - legal: legal behaviour that soft shows now and then
+//   - control: messages between rdmarun and the library in a program
+//   - newer: declarations of newer headers
 package provider
 
 // #cgo CFLAGS: -I${SRCDIR}/.. -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror

@@ -1,6 +1,6 @@
 /*
- * What rdma-core has named since version 44, whose headers are enough to build this: the numbers of its
- * interface, so that programs built with newer headers find here what those promise.
+ * Numbers that rdma-core has defined since version 44. The headers of that version are enough to build this. Programs
+ * that were built with newer headers expect them.
  */
 #ifndef PROVIDER_NEWER_H
 #define PROVIDER_NEWER_H
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Of enums that headers may have or not. */
+/* Values of enums that headers may not have. */
 enum {
 	CORE_WR_FLUSH = 14, /* enum ibv_wr_opcode */
 	CORE_WC_FLUSH = 8, /* enum ibv_wc_opcode */
@@ -32,7 +32,7 @@ enum {
 enum { CORE_FLUSH_GLOBAL = 1, CORE_FLUSH_PERSISTENT = 2 };
 enum { CORE_FLUSH_RANGE = 0, CORE_FLUSH_MR = 1 };
 
-/* The builder of newer headers' struct ibv_qp_ex that stands behind the last one of version 44. */
+/* The builder that follows the last one of version 44 in struct ibv_qp_ex of newer headers. */
 struct core_newer_qp_ex {
 	char older[offsetof(struct ibv_qp_ex, wr_atomic_write) + sizeof(void (*)(void))];
 	void (*wr_flush)(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_address, size_t length,

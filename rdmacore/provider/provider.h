@@ -1,10 +1,10 @@
 /*
- * The provider table: every librdmacm and libibverbs function that rdmarun uses, under its own name
- * and with exactly its own prototype, so that the man pages are the manual of this table.
+ * The provider table: each librdmacm and libibverbs function that rdmarun uses, under its own name and with its own
+ * prototype. So the man pages document this table.
  *
- * A provider leaves an entry NULL when it lacks the function; callers answer ENOSYS and say the name.
- * The inline verbs (ibv_post_send, ibv_poll_cq, ibv_req_notify_cq, ...) are not here: they go through
- * ibv_context.ops, which every provider fills, so the data path never asks whose object it has.
+ * If a provider lacks a function, its entry is NULL; callers return ENOSYS and name it. The inline verbs
+ * (ibv_post_send, ibv_poll_cq, ibv_req_notify_cq, ...) are not here. They use ibv_context.ops, which each provider
+ * sets, so the data path never checks which provider an object belongs to.
  */
 #ifndef PROVIDER_PROVIDER_H
 #define PROVIDER_PROVIDER_H
@@ -19,16 +19,18 @@
 #include <rdma/rdma_verbs.h>
 
 #include "provider/ah_table.h"
+#include "provider/legal.h"
+#include "provider/tally.h"
 
-/* verbs.h wraps these in macros of the same name; the table needs the functions themselves. */
+/* verbs.h defines macros of these names; the table needs the functions. */
 #undef ibv_get_device_list
 #undef ibv_query_port
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
 
 /*
- * Newer than the headers that rdmarun is built with may be (rdma-core 60); declared as in their man pages,
- * which is the same declaration again where the headers have them.
+ * Newer than the headers that rdmarun is built with may be (rdma-core 60). Declared as in their man pages, which
+ * repeats the declaration of newer headers.
  */
 int rdma_resolve_addrinfo(struct rdma_cm_id *id, const char *node, const char *service,
 			  const struct rdma_addrinfo *hints);
@@ -130,7 +132,7 @@ int rdma_write_cm_event(struct rdma_cm_id *id, enum rdma_cm_event_type event, in
 	ENTRY(ibv_get_async_event)                                                                 \
 	ENTRY(ibv_ack_async_event)
 
-/* The kinds of object whose live number a provider counts; a run ends with all of them at zero. */
+/* The kinds of objects that a provider counts. At the end of a run all counts are zero. */
 enum core_object {
 	CORE_EVENT_CHANNEL,
 	CORE_ID,
@@ -145,72 +147,91 @@ enum core_object {
 	CORE_OBJECT_KINDS
 };
 
-/* What carries messages between queue pairs of soft. */
+/* What transfers messages between queue pairs of soft. */
 enum core_link {
-	CORE_LINK_LOCAL, /* each is copied at once, whole, from memory to memory */
-	CORE_LINK_PACKETS, /* in packets of the path MTU that take time, and may be lost each by itself */
+	CORE_LINK_LOCAL, /* copies each message at once, from memory to memory */
+	CORE_LINK_PACKETS, /* in packets of the path MTU that take time, and may be lost */
 	CORE_LINK_UDP, /* in such packets over UDP, also between processes */
 };
 
-#define CORE_LINK_PACKETS_DELAY 1000 /* nanoseconds of a packet on CORE_LINK_PACKETS: a cable of 200 m */
+#define CORE_LINK_PACKETS_DELAY 1000 /* delay of a packet on CORE_LINK_PACKETS in nanoseconds: a cable of 200 m */
 
-#define CORE_FABRIC_MAX 32 /* letters of a fabric's name */
+#define CORE_FABRIC_MAX 32 /* characters of a fabric's name */
 
 struct soft_capture_file;
 
-/* How a provider is opened; all zero is the usual. */
+/* Options of opening a provider; all zero is the default. */
 struct core_options {
+	struct core_tally *tally; /* zeros, where it counts from now on; NULL: in memory of its own */
 	enum core_link link;
 	/*
-	 * CORE_LINK_UDP: ids connect to those of all processes whose fabric has this name, of letters, digits, '.', '_' and '-'.
-	 * "": to none, and nobody else's ports are of concern.
+	 * CORE_LINK_UDP: ids connect to those of all processes with a fabric of this name, which consists of letters,
+	 * digits, '.', '_' and '-'. "": to no other process, and ports of other processes do not matter.
 	 */
 	char fabric[CORE_FABRIC_MAX + 1];
-	bool shared; /* with processes of every user of this host; else of this user and root */
-	bool virtual_clock; /* time stands still until core_clock_advance moves it */
-	bool seeded; /* random numbers from seed, so that a run repeats; else from the system */
+	bool shared; /* connect with processes of all users of this host; otherwise of this user and root */
+	bool virtual_clock; /* time advances only by core_clock_advance */
+	bool seeded; /* random numbers depend on seed, so that a run repeats; otherwise they are the system's */
 	uint64_t seed;
-	struct soft_capture_file *capture; /* where it writes its packets (core_capture_open); NULL: nowhere */
-	const char *capture_label; /* what the file says of its interfaces */
+	uint32_t legal; /* choices of legal behaviour that are made now and then, a bit for each (provider/legal.h) */
+	uint32_t legal_rates[CORE_LEGAL_CHOICES]; /* each is made once in so many times; 0: the rate of its table */
+	uint64_t legal_seed;
+	struct soft_capture_file *capture; /* the capture of its packets (core_capture_open); NULL: none */
+	const char *capture_label; /* the label of its interfaces in the file */
 	/*
-	 * CORE_LINK_UDP: a descriptor for lines of what was dropped because it was damaged, forged or too much, one a second at most; it is
-	 * never waited for.  0: for nobody.
+	 * CORE_LINK_UDP: a descriptor for lines about dropped packets that were damaged, forged or too many, at most
+	 * one a second; writing never waits. 0: no lines.
 	 */
 	int notices;
-	const char *notice_prefix; /* of each line, a constant; NULL: none */
+	const char *notice_prefix; /* prefix of each line, a constant; NULL: none */
 };
 
 /* A pcapng file. */
 struct core_capture_options {
-	const char *path;
-	const char *application; /* what the file says has written it */
-	uint32_t snap_length; /* bytes of a packet that are kept, from its IP header on; 0: all */
-	/* nanoseconds to wait for the reader of a pipe; CORE_CAPTURE_READER_TIMEOUT is for people */
+	const char *path; /* NULL: descriptor is used */
+	int descriptor; /* a pipe or stream socket that does not block, which open owns; negative: the errno that open returns */
+	const char *application; /* the program that writes it, as the file says */
+	uint32_t snap_length; /* bytes that are kept of a packet, from its IP header on; 0: all */
+	/* nanoseconds to wait for the reader of a pipe; CORE_CAPTURE_READER_TIMEOUT is for interactive use */
 	uint64_t reader_timeout;
 };
 
 struct core_capture_result {
-	int error; /* why nothing was written from some packet on, an errno; 0: nothing failed */
+	int error; /* the errno after which nothing was written; 0: none */
 	uint64_t packets; /* in the file */
-	uint64_t missing; /* not in it: after an error, or because who takes the file's bytes was too slow */
+	uint64_t missing; /* not in the file: after an error, or because the reader was too slow */
 };
 
-#define CORE_CAPTURE_READER_TIMEOUT UINT64_C(10000000000)
-#define CORE_CAPTURE_TEXT 192 /* bytes of a name or a step, with the 0 at its end */
-#define CORE_CAPTURED_MAX 256 /* packets that are noted until they are taken */
+#define CORE_CAPTURE_READER_TIMEOUT UINT64_C(10000000000) /* 10 s, to start a reader by hand */
+#define CORE_CAPTURE_TEXT 192 /* bytes of a name or a step, with the NUL at its end */
+#define CORE_CAPTURED_MAX 256 /* packets that are stored until they are taken */
 
-/* What is noted of a packet, for reports. */
+/* What is stored of a packet, for reports. */
 struct core_captured {
 	uint64_t time; /* as in the file */
 	uint32_t step; /* its number; 0: none */
 	uint32_t psn;
-	uint32_t length; /* of its payload; of a READ or a FLUSH what it asks for */
+	uint32_t length; /* of its payload, or of the range of a READ or a FLUSH */
 	uint32_t destination; /* queue pair number */
 	uint8_t opcode; /* of its BTH */
 	uint8_t syndrome; /* of an acknowledgement */
-	uint16_t attribute; /* of a message of connection management (IBTA 12.6); 0: it is none */
+	uint16_t attribute; /* of a message of connection management (IBTA 12.6); 0: it is no such message */
 	uint8_t from[16], to[16]; /* addresses, as GIDs */
-	char fate[CORE_CAPTURE_TEXT]; /* what faults did to it; "": nothing */
+	char fault_result[CORE_CAPTURE_TEXT]; /* the effect of faults; "": none */
+	char interface[CORE_CAPTURE_TEXT]; /* where another process captured it (core_capture_add); "": this one did */
+	bool inbound; /* it came to the interface */
+};
+
+/* A packet that another process has captured. */
+struct core_capture_packet {
+	const char *interface; /* a name that is the interface's alone */
+	const char *description; /* of the interface; used before its first packet only */
+	uint64_t time; /* nanoseconds since 1970 */
+	const uint8_t *bytes; /* from its IP header on */
+	uint32_t captured; /* how many bytes there are */
+	uint32_t length; /* of the packet */
+	bool inbound; /* it came to the interface */
+	const char *fault_result; /* the effect of faults; "": none */
 };
 
 /* An IP address and port in one flat struct; family is AF_INET, AF_INET6 or 0 for "none". */
@@ -221,7 +242,7 @@ struct core_address {
 	uint8_t ip[16]; /* network byte order; IPv4 uses the first four */
 };
 
-/* NULL when address->family is 0 (librdmacm takes NULL for "any"), else storage filled. */
+/* NULL if address->family is 0 (librdmacm takes NULL for "any"), otherwise storage. */
 struct sockaddr *core_address_to_sockaddr(const struct core_address *address,
 					  struct sockaddr_storage *storage);
 void core_address_from_sockaddr(struct core_address *address, const struct sockaddr *sockaddr);
@@ -233,76 +254,84 @@ enum core_fault_traffic {
 
 enum core_fault_action {
 	CORE_FAULT_LOSE,
-	/* of connection management messages, and of packets on CORE_LINK_PACKETS: */
+	/* For messages of connection management, and for packets on CORE_LINK_PACKETS: */
 	CORE_FAULT_DELAY,
 	CORE_FAULT_DUPLICATE, /* the copy comes after delay */
-	CORE_FAULT_REORDER, /* held until another message went the same way, or delay (100 ms; packets: 20 us) has passed */
-	CORE_FAULT_CORRUPT, /* one bit is another; of packets only */
+	/* delayed until another message of the flow has passed, or delay (default 100 ms; packets: 20 us) */
+	CORE_FAULT_REORDER,
+	CORE_FAULT_CORRUPT, /* one bit is flipped; packets only */
 	/*
-	 * Of the device itself, with no other field; each at most once at a time.  What it is done to are
-	 * the ids that hear of it (rdma_get_cm_event(3), DEVICE_REMOVAL and ADDR_CHANGE).
+	 * Faults of the device, without other fields; each at most once at a time. They are applied to the ids that
+	 * get events (rdma_get_cm_event(3), DEVICE_REMOVAL and ADDR_CHANGE).
 	 */
-	CORE_FAULT_REMOVE_DEVICE = 0x100, /* a new one of its name comes back */
-	CORE_FAULT_CHANGE_ADDRESS, /* the hardware address of its network interface, as a bond's failover does */
+	CORE_FAULT_REMOVE_DEVICE = 0x100, /* removing the rule returns a new device of that name */
+	CORE_FAULT_CHANGE_ADDRESS, /* of its network interface, as by a bond's failover */
 };
 
-/* What goes wrong between two addresses (their ports do not matter). */
+/* A fault between two addresses (their ports are ignored). */
+/* Where a fault applies to messages between processes. Between objects of one process all messages are sent. */
+enum core_fault_side {
+	CORE_FAULT_EITHER,
+	CORE_FAULT_SENT, /* only to what this process sends */
+	CORE_FAULT_RECEIVED, /* only to what comes from other processes */
+};
+
 struct core_fault {
 	struct core_address from, to;
-	uint32_t directed; /* only from -> to; else both ways */
+	uint32_t directed; /* only from -> to; otherwise in both directions */
+	uint32_t side; /* enum core_fault_side */
 	uint32_t traffic; /* enum core_fault_traffic */
 	uint32_t attribute; /* CM: only messages of this attribute id (IBTA 12.6); 0: all */
-	/* Data: only packets of these operations, bits by the lower five of the BTH's opcode (IBTA 9.2.1); 0: all. */
+	/*
+	 * Data: only packets of these operations, a bit for each lower five bits of the BTH's opcode (IBTA 9.2.1); 0:
+	 * all.
+	 */
 	uint32_t operations;
 	uint32_t has_psn; /* data: only packets with a number from psn_first to psn_last, both included */
 	uint32_t psn_first, psn_last; /* the numbers wrap: 0xffffff to 1 are three */
-	/* Data: only packets of the message with that number in its queue pair (IBTA 9.7.7: SSN, and MSN of answers); 0: all. */
+	/*
+	 * Data: only packets of the message with that number in its queue pair (IBTA 9.7.7: SSN, or MSN of answers);
+	 * 0: all.
+	 */
 	uint32_t message;
 	uint32_t action; /* enum core_fault_action */
 	uint32_t probability; /* in millionths */
-	uint32_t skip; /* this many pass first */
-	uint32_t count; /* it happens to this many at most; 0: no limit */
+	uint32_t skip; /* how many pass first */
+	uint32_t count; /* how many it is applied to at most; 0: no limit */
 	uint64_t delay; /* nanoseconds */
 };
-
-/* A counter of a device, by the name that the kernel gives it (sysfs, hw_counters). */
-struct core_counter {
-	const char *name;
-	uint64_t value;
-};
-
-#define CORE_COUNTERS_MAX 32
 
 struct core_provider {
 	const char *name; /* "soft" or "verbs" */
 	void *libraries[2]; /* verbs: librdmacm and libibverbs as dlopen gave them */
 	_Atomic long live[CORE_OBJECT_KINDS];
-	_Atomic unsigned holds; /* of the table and the libraries: core_open's, and those of core_hold */
+	_Atomic unsigned holds; /* holders of the table and the libraries: core_open, and core_hold */
 	struct core_ah_table address_handles;
 
 	/*
-	 * Functions like rdma_get_devices take no handle of a kernel.  A provider that can be open more
-	 * than once says here which one the calling thread means; NULL where there is only one.
+	 * Functions like rdma_get_devices have no handle argument. A provider that can be open more than once sets
+	 * here which one the calling thread uses; NULL if there is only one.
 	 */
 	void (*select)(struct core_provider *provider);
 	/* Virtual clocks: see core_clock_now and core_clock_advance. */
 	uint64_t (*clock_now)(struct core_provider *provider);
 	bool (*clock_advance)(struct core_provider *provider, uint64_t limit);
-	/* How many counters it has written, CORE_COUNTERS_MAX at most; NULL where the kernel counts. */
+	/* Writes counters and returns how many, CORE_COUNTERS_MAX at most; NULL if the kernel counts. */
 	int (*counters)(struct core_provider *provider, struct core_counter *counters);
-	/* Faults: see core_fault_add and core_fault_remove; NULL where there can be none. */
+	/* Faults: see core_fault_add and core_fault_remove. NULL if there are none. */
 	int (*fault_add)(struct core_provider *provider, const struct core_fault *fault);
 	int (*fault_remove)(struct core_provider *provider, int rule, uint32_t *lost);
-	/* Of a capture: see core_capture_name, core_capture_step and core_captured; NULL where there can be none. */
+	/* Capture: see core_capture_name, core_capture_step, core_capture_add and core_captured; NULL if there is none. */
 	void (*capture_name)(struct core_provider *provider, const struct core_address *address, const char *name);
 	void (*capture_step)(struct core_provider *provider, const struct core_address *address, uint32_t number, const char *text);
+	void (*capture_add)(struct core_provider *provider, const struct core_capture_packet *packet);
 	uint32_t (*captured)(struct core_provider *provider, struct core_captured *packets, uint32_t count, uint64_t *missed);
 	/*
-	 * Why the last call of this thread was refused, beyond its errno, in a sentence; "" when there is no
-	 * more to say.  NULL where errno is all there is.
+	 * Why the last call of this thread failed, in a sentence; "" if the errno says all. NULL if there are no
+	 * sentences.
 	 */
 	const char *(*refusal)(struct core_provider *provider);
-	/* There is none, whatever was refused before. */
+	/* Forget the sentence. */
 	void (*forget_refusal)(struct core_provider *provider);
 	void *host; /* soft: struct soft_host */
 
@@ -312,14 +341,14 @@ struct core_provider {
 #undef CORE_ENTRY
 };
 
-/* Before every function of the table that takes no object: which provider this thread means. */
+/* Called before each function of the table that takes no object: selects the provider of this thread. */
 static inline void core_select(struct core_provider *provider)
 {
 	if (provider->select)
 		provider->select(provider);
 }
 
-/* Between two looks of a spin loop: saves power, and lets the sibling thread have the core. */
+/* Between two checks of a spin loop: saves power, and lets the sibling thread use the core. */
 static inline void core_pause(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
@@ -330,9 +359,9 @@ static inline void core_pause(void)
 }
 
 /*
- * Fill the table of one provider: 0 or a negative errno.  soft fails only without memory or descriptors.  verbs fails
- * with ENOENT without its libraries and with ENOSYS when one lacks a function that rdmarun needs, and writes to why a
- * sentence that says what to install.
+ * Set the table of a provider: 0 or a negative errno. soft fails only without memory or descriptors. verbs fails with
+ * ENOENT without its libraries, and with ENOSYS if one lacks a function that rdmarun needs. Then why is a sentence
+ * that says what to install.
  */
 int soft_provider_open(struct core_provider *provider, const struct core_options *options);
 void soft_provider_close(struct core_provider *provider);

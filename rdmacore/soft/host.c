@@ -7,9 +7,10 @@
 #include "soft/link/packets.h"
 #include "soft/udp/udp.h"
 #include "soft/objects/device.h"
+#include "soft/objects/late_writes.h"
 #include "soft/rdma/rdma.h"
 
-/* What is on its way takes memory: no more than the windows of some dozen busy queue pairs. */
+/* Packets in flight on the link packets take memory: allow the windows of a few dozen busy queue pairs. */
 #define PACKETS_ON_THEIR_WAY 8192
 
 static int create_packets(struct soft_host *host)
@@ -53,11 +54,16 @@ int soft_host_create(struct soft_host **out, const struct core_options *options)
 
 	if (!host)
 		return -ENOMEM;
-	soft_fabric_init(&host->fabric, options->seed, options->virtual_clock);
+	soft_fabric_init(&host->fabric, options->seed, options->virtual_clock, options->tally);
+	if (options->legal)
+		soft_fabric_choose(&host->fabric, options->legal_seed + (options->seeded ? options->seed : 0),
+				   options->legal, options->legal_rates);
 	result = soft_device_create(&host->fabric, "soft0", &host->device);
 	if (result)
 		goto destroy_fabric;
-	if (options->capture)
+	if (options->legal)
+		result = soft_late_writes_create(host->device);
+	if (!result && options->capture)
 		result = soft_capture_create(options->capture, &host->fabric,
 					     options->capture_label ? options->capture_label : "", &host->fabric.capture);
 	if (host->fabric.capture)
@@ -79,6 +85,7 @@ destroy_link:
 	destroy_link(host);
 	if (host->fabric.capture)
 		soft_capture_destroy(host->fabric.capture);
+	soft_late_writes_destroy(host->device);
 	soft_device_destroy(host->device);
 destroy_fabric:
 	soft_notices_close(&host->fabric.notices);
@@ -89,7 +96,7 @@ destroy_fabric:
 
 void soft_host_destroy(struct soft_host *host)
 {
-	/* First what gives the communication manager messages; it may be about to answer one. */
+	/* First what passes messages to the communication manager; it may be about to answer one. */
 	soft_cm_stop_mad_tx(host->cm);
 	destroy_link(host);
 	soft_cm_destroy(host->cm);
@@ -97,6 +104,7 @@ void soft_host_destroy(struct soft_host *host)
 		soft_capture_finish(host->fabric.capture);
 		soft_capture_destroy(host->fabric.capture);
 	}
+	soft_late_writes_destroy(host->device);
 	soft_device_destroy(host->device);
 	soft_notices_close(&host->fabric.notices);
 	soft_fabric_destroy(&host->fabric);

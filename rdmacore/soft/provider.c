@@ -1,4 +1,4 @@
-/* The soft provider's table.  Each open provider is a host of its own, with its own devices, ports and time. */
+/* The soft provider's table. Each open provider is a host of its own, with its own devices, ports and time. */
 
 #include <endian.h>
 #include <errno.h>
@@ -55,7 +55,7 @@ static int counters(struct core_provider *provider, struct core_counter *all)
 	return soft_device_counters(host_of(provider)->device, all);
 }
 
-/* The numbers of the two rules about the device, behind those about messages. */
+/* The numbers of the two rules about the device follow those of the rules about packets and messages. */
 #define REMOVAL_RULE SOFT_FAULTS_MAX
 #define ADDRESS_RULE (SOFT_FAULTS_MAX + 1)
 
@@ -73,6 +73,7 @@ static int fault_add(struct core_provider *provider, const struct core_fault *fa
 	struct sockaddr_storage from, to;
 	int number;
 	struct soft_fault rule = {
+		.side = fault->side,
 		.directed = fault->directed,
 		.traffic = fault->traffic,
 		.attribute = fault->attribute,
@@ -111,7 +112,9 @@ static int fault_remove(struct core_provider *provider, int rule, uint32_t *lost
 	return soft_fault_remove(&host->fabric.faults, rule, lost);
 }
 
-/* Zeros where there is no address. */
+_Static_assert(SOFT_FAULTS_MAX == CORE_FAULTS_MAX, "rules have the same numbers");
+
+/* All zeros if there is no address. */
 static union ibv_gid gid_of(const struct core_address *address)
 {
 	struct sockaddr_storage storage;
@@ -139,6 +142,14 @@ static void capture_step(struct core_provider *provider, const struct core_addre
 
 	if (capture)
 		soft_capture_step(capture, &gid, number, text);
+}
+
+static void capture_add(struct core_provider *provider, const struct core_capture_packet *packet)
+{
+	struct soft_capture *capture = host_of(provider)->fabric.capture;
+
+	if (capture)
+		soft_capture_add(capture, packet);
 }
 
 static uint32_t captured(struct core_provider *provider, struct core_captured *packets, uint32_t count, uint64_t *missed)
@@ -189,7 +200,7 @@ static __be64 get_device_guid(struct ibv_device *device)
 	return htobe64(soft_device(device)->guid);
 }
 
-/* The kernel has no number for it. */
+/* The kernel has no number for this device. */
 static int get_device_index(struct ibv_device *device)
 {
 	(void)device;
@@ -198,7 +209,7 @@ static int get_device_index(struct ibv_device *device)
 
 static int query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv_port_attr *attr)
 {
-	/* The old, shorter struct begins like the new one (libibverbs/compat-1_0.c). */
+	/* The old, shorter struct begins with the fields of the new one (libibverbs/compat-1_0.c). */
 	return verbs_get_ctx(context)->query_port(context, port, (struct ibv_port_attr *)(void *)attr,
 						  offsetof(struct ibv_port_attr, flags));
 }
@@ -213,6 +224,7 @@ static const struct core_provider table = {
 	.fault_remove = fault_remove,
 	.capture_name = capture_name,
 	.capture_step = capture_step,
+	.capture_add = capture_add,
 	.captured = captured,
 	.refusal = refusal,
 	.forget_refusal = forget_refusal,

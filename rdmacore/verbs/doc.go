@@ -1,5 +1,5 @@
-// Package verbs opens the system's librdmacm and libibverbs at run time and fills the provider table from them, so
-// that rdmarun starts where neither is installed.
+// Package verbs loads the system's librdmacm and libibverbs at run time and sets the provider table from them. So
+// rdmarun starts where neither is installed.
 package verbs
 
 // #cgo CFLAGS: -I${SRCDIR}/.. -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror

@@ -1,7 +1,6 @@
 /*
- * The provider "verbs": the system's librdmacm and libibverbs, opened at run time, so that the program
- * starts on a machine that has neither.  An entry that a library lacks stays NULL; those below must be
- * there.
+ * The provider "verbs": the system's librdmacm and libibverbs, loaded at run time, so that the program starts on
+ * machines without them. An entry that a library lacks is NULL; those below must exist.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -14,7 +13,7 @@
 #define RDMACM_LIBRARY "librdmacm.so.1"
 #define IBVERBS_LIBRARY "libibverbs.so.1"
 
-/* Without these there is neither a connection nor a transfer.  All are as old as the libraries' ABI. */
+/* Without these there is neither a connection nor a transfer. All are as old as the libraries' ABI. */
 #define REQUIRED_FUNCTIONS(ENTRY)                                                                  \
 	ENTRY(rdma_create_event_channel)                                                           \
 	ENTRY(rdma_destroy_event_channel)                                                          \
@@ -52,7 +51,7 @@
 
 struct symbol {
 	const char *name;
-	size_t offset; /* of its entry in struct core_provider */
+	size_t offset; /* offset of its entry in struct core_provider */
 };
 
 static const struct symbol rdmacm_symbols[] = {
@@ -71,7 +70,7 @@ static const struct symbol required_symbols[] = {
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* POSIX lets a data pointer carry a function's address; ISO C does not, so it is copied. */
+/* POSIX allows a data pointer to contain a function's address; ISO C does not, so it is copied. */
 static void set_entry(struct core_provider *provider, size_t offset, void *function)
 {
 	memcpy((char *)provider + offset, &function, sizeof(function));
@@ -93,8 +92,8 @@ static void load(struct core_provider *provider, void *library, const struct sym
 }
 
 /*
- * RTLD_NODELETE: libibverbs loads device drivers that stay, and librdmacm may have a thread; unmapping
- * either under them would end badly.
+ * RTLD_NODELETE: libibverbs loads drivers that stay, and librdmacm may have a thread. Unmapping either would crash
+ * them.
  */
 static void *open_library(const char *name, const char *debian_package, const char *rpm_package,
 			  char *why, size_t why_size)

@@ -1,6 +1,7 @@
-// librdmacm and libibverbs as a WebAssembly guest of rdmarun sees them.  sys.ts is the ABI itself, made of rdmarun's table; this
-// is by hand and calls it.  The language has no exceptions: what fails here ends the guest with the host's sentence, and who
-// wants to go on calls sys.  What a guest leaves is freed by the host.
+// librdmacm and libibverbs as a WebAssembly guest of rdmarun sees them.  sys.ts is the ABI itself, and call.ts each of its
+// functions with objects instead of pointers, both made of rdmarun's table; this is by hand.  The language has no exceptions:
+// what fails here ends the guest with the host's sentence, and functions of call.ts return a negative errno.  What a guest
+// leaves is freed by the host.
 
 import * as sys from "./sys";
 import { fail } from "./wasi";
@@ -42,6 +43,14 @@ export class Pd {
   buffer(length: i32, access: u32 = sys.ACCESS_LOCAL_WRITE): Buffer {
     return new Buffer(this, length, access);
   }
+
+  /**
+   * The same under an address of the program's choice, a multiple of 4096.  The offset of the memory in its page is added, as
+   * devices want it: Buffer.address is the sum.  Requests of this guest do not take it.
+   */
+  bufferAt(length: i32, access: u32, page: u64): Buffer {
+    return new Buffer(this, length, access, true, page);
+  }
 }
 
 /** Registered memory.  The collector leaves it alone until dereg, also when only the host or a peer knows its address. */
@@ -50,10 +59,21 @@ export class Buffer {
   keys: sys.Mr = new sys.Mr();
   handle: sys.Handle;
 
-  constructor(pd: Pd, length: i32, access: u32) {
+  constructor(pd: Pd, length: i32, access: u32, chosen: bool = false, page: u64 = 0) {
     this.bytes = new StaticArray<u8>(length);
-    this.handle = must("reg_mr", sys.reg_mr(pd.handle, this.pointer, length, access, this.keys.pointer));
+    const keys = this.keys.pointer;
+    this.handle = chosen
+      ? must("reg_mr_iova", sys.reg_mr_iova(pd.handle, this.pointer, length, <i64>(page + this.pointer % 4096), access, keys))
+      : must("reg_mr", sys.reg_mr(pd.handle, this.pointer, length, access, keys));
     __pin(this.pointer);
+  }
+
+  /** Changes what peers may do; its key may be another then. */
+  setAccess(access: u32): void {
+    const change = new sys.MrChange();
+    change.flags = sys.REREG_ACCESS;
+    change.access = access;
+    must("rereg_mr", sys.rereg_mr(this.handle, change.pointer, this.keys.pointer));
   }
 
   get pointer(): usize { return changetype<usize>(this.bytes); }
@@ -115,7 +135,7 @@ export class EventChannel {
     return ep;
   }
 
-  /** Waits for the next event of any endpoint, whose handle is event.ep; a request's listener is event.listener. */
+  /** Waits for the next event of any endpoint, event.ep; a request's listener is event.listener. */
   event(timeout: i64): sys.CmEvent {
     const event = new sys.CmEvent();
     must("wait_event", sys.wait_event(this.handle, 0, event.pointer, timeout));
@@ -197,7 +217,29 @@ export class Route {
     return new Route(must("create_ah_from_wc", sys.create_ah_from_wc(pd.handle, wc.pointer, buffer.pointer + offset, ah.pointer)), ah.number);
   }
 
+  /** The route to the group of a MULTICAST_JOIN; event.param_qp_num is its QP. */
+  static group(pd: Pd, event: sys.CmEvent): Route {
+    const attr = new sys.AhAttr();
+    memory.copy(attr.pointer, event.ah, sys.AhAttr.SIZE);
+    return Route.of(pd, attr);
+  }
+
   destroy(): void { must("destroy_ah", sys.destroy_ah(this.handle)); }
+}
+
+/** A memory window: a key of its own to a part of a buffer.  Ep.bind binds it. */
+export class Window {
+  handle: sys.Handle;
+  /** Good once the request to bind has completed. */
+  rkey: u32 = 0;
+
+  /** Of type 1 it is good for every QP of the domain, of type 2 for the one that binds it. */
+  constructor(pd: Pd, type: u32 = 1) {
+    this.handle = must("alloc_mw", sys.alloc_mw(pd.handle, type));
+  }
+
+  /** Its key ends. */
+  free(): void { must("dealloc_mw", sys.dealloc_mw(this.handle)); }
 }
 
 /** How much of a datagram's receive is the header of the network, in front of the message. */
@@ -331,6 +373,39 @@ export class Ep {
     must("post_send", sys.post_send(this.qp, wr.pointer, 1, this.sge.pointer, 1, 0));
   }
 
+  /** Posts a request to bind a window to a part of a buffer, which needs sys.ACCESS_MW_BIND. */
+  bind(window: Window, buffer: Buffer, length: u32, access: u32, id: u64 = 0, offset: u32 = 0): void {
+    buffer.describe(this.sge, length, offset);
+    const bind = new sys.MwBind();
+    bind.wr_id = id;
+    bind.addr = buffer.address + offset;
+    bind.length = length;
+    bind.mr = buffer.handle;
+    bind.access = access;
+    bind.send_flags = sys.SEND_SIGNALED;
+    must("bind_mw", sys.bind_mw(this.qp, window.handle, bind.pointer));
+    window.rkey = bind.rkey;
+  }
+
+  /** Joins a group; MULTICAST_JOIN follows, and Route.group makes the way to the group of it. */
+  join(group: string, tag: i64 = 0): void {
+    must("join_multicast", sys.join_multicast(this.handle, numericAddress(group).pointer, tag));
+  }
+
+  leave(group: string): void {
+    must("leave_multicast", sys.leave_multicast(this.handle, numericAddress(group).pointer));
+  }
+
+  /** Sets the options of enhanced connection establishment to offer, or to answer with. */
+  setEce(ece: sys.Ece): void { must("set_local_ece", sys.set_local_ece(this.handle, ece.pointer)); }
+
+  /** The options that the peer offered, or answered with. */
+  remoteEce(): sys.Ece {
+    const ece = new sys.Ece();
+    must("get_remote_ece", sys.get_remote_ece(this.handle, ece.pointer));
+    return ece;
+  }
+
   /** The number of the QP, for datagrams. */
   qpNumber(): u32 {
     const attr = new sys.QpAttr();
@@ -367,7 +442,7 @@ export function poll(entries: sys.PollEntry, timeout: i64): i32 {
   return must("poll_set", sys.poll_set(entries.pointer, entries.count, timeout));
 }
 
-/** Somebody who wants to connect: accept or reject the endpoint. */
+/** A request to connect: accept or reject the endpoint. */
 export class Request {
   constructor(public ep: Ep, public event: sys.CmEvent) {}
 }

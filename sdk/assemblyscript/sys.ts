@@ -990,7 +990,7 @@ export class QpAttr extends Memory {
   get struct_size(): u32 { return load<u32>(this.pointer, 0); }
   set struct_size(value: u32) { store<u32>(this.pointer, value, 0); }
 
-  /** a value of qp_state */
+  /** a value of qp_state; RESET, INIT, RTR, RTS, SQD, SQE or ERR */
   get qp_state(): u32 { return load<u32>(this.pointer, 4); }
   set qp_state(value: u32) { store<u32>(this.pointer, value, 4); }
 
@@ -998,31 +998,31 @@ export class QpAttr extends Memory {
   get qp_num(): u32 { return load<u32>(this.pointer, 8); }
   set qp_num(value: u32) { store<u32>(this.pointer, value, 8); }
 
-  /** the peer's QP */
+  /** the peer's number */
   get dest_qp_num(): u32 { return load<u32>(this.pointer, 12); }
   set dest_qp_num(value: u32) { store<u32>(this.pointer, value, 12); }
 
-  /** in bytes */
+  /** bytes of payload in a packet */
   get path_mtu(): u32 { return load<u32>(this.pointer, 16); }
   set path_mtu(value: u32) { store<u32>(this.pointer, value, 16); }
 
-  /** a value of access; what the peer may do */
+  /** a value of access; what the peer may do, such as REMOTE_WRITE */
   get access_flags(): u32 { return load<u32>(this.pointer, 20); }
   set access_flags(value: u32) { store<u32>(this.pointer, value, 20); }
 
-  /** RDMA READs and atomics outstanding at once */
+  /** READs and atomics outstanding as initiator */
   get max_rd_atomic(): u32 { return load<u32>(this.pointer, 24); }
   set max_rd_atomic(value: u32) { store<u32>(this.pointer, value, 24); }
 
-  /** RDMA READs and atomics from the peer served at once */
+  /** READs and atomics outstanding as target */
   get max_dest_rd_atomic(): u32 { return load<u32>(this.pointer, 28); }
   set max_dest_rd_atomic(value: u32) { store<u32>(this.pointer, value, 28); }
 
-  /** how often to send again what is not acknowledged */
+  /** repeats of an unanswered packet */
   get retry_cnt(): u32 { return load<u32>(this.pointer, 32); }
   set retry_cnt(value: u32) { store<u32>(this.pointer, value, 32); }
 
-  /** how often to send again what found no receive posted; 7 means forever */
+  /** repeats of a send that finds no receive; 7 means forever */
   get rnr_retry(): u32 { return load<u32>(this.pointer, 36); }
   set rnr_retry(value: u32) { store<u32>(this.pointer, value, 36); }
 
@@ -1050,42 +1050,43 @@ export class QpAttr extends Memory {
   get reserved(): u32 { return load<u32>(this.pointer, 60); }
   set reserved(value: u32) { store<u32>(this.pointer, value, 60); }
 
-  /** a value of qp_state */
+  /** a value of qp_state; the assumed current state */
   get cur_qp_state(): u32 { return load<u32>(this.pointer, 64); }
   set cur_qp_state(value: u32) { store<u32>(this.pointer, value, 64); }
 
-  /** of datagrams */
+  /** key of datagrams */
   get qkey(): u32 { return load<u32>(this.pointer, 68); }
   set qkey(value: u32) { store<u32>(this.pointer, value, 68); }
 
-  /** number of the next packet that is received */
+  /** packet sequence number it expects next */
   get rq_psn(): u32 { return load<u32>(this.pointer, 72); }
   set rq_psn(value: u32) { store<u32>(this.pointer, value, 72); }
 
-  /** number of the next packet that is sent */
+  /** packet sequence number it sends next */
   get sq_psn(): u32 { return load<u32>(this.pointer, 76); }
   set sq_psn(value: u32) { store<u32>(this.pointer, value, 76); }
 
-  /** how long a peer shall wait for a receive, a code; 0 is 655.36 ms */
+  /** code of the time it asks a sender to wait; 0 is 655.36ms, 1 is 10us */
   get min_rnr_timer(): u32 { return load<u32>(this.pointer, 80); }
   set min_rnr_timer(value: u32) { store<u32>(this.pointer, value, 80); }
 
-  /** how long to wait for an acknowledgement, 4.096 us * 2^n; 0 means forever */
+  /** code n of the local ACK timeout, 4.096 us * 2^n; 0 means forever */
   get timeout(): u32 { return load<u32>(this.pointer, 84); }
   set timeout(value: u32) { store<u32>(this.pointer, value, 84); }
 
+  /** index of the partition key */
   get pkey_index(): u32 { return load<u32>(this.pointer, 88); }
   set pkey_index(value: u32) { store<u32>(this.pointer, value, 88); }
 
-  /** of the own device */
+  /** port of the device */
   get port_num(): u32 { return load<u32>(this.pointer, 92); }
   set port_num(value: u32) { store<u32>(this.pointer, value, 92); }
 
-  /** 1: an event when the send queue has drained */
+  /** an event when the send queue is drained */
   get en_sqd_async_notify(): u32 { return load<u32>(this.pointer, 96); }
   set en_sqd_async_notify(value: u32) { store<u32>(this.pointer, value, 96); }
 
-  /** 1 in SQD, while it has not */
+  /** set in SQD, while the send queue is not drained */
   get sq_draining(): u32 { return load<u32>(this.pointer, 100); }
   set sq_draining(value: u32) { store<u32>(this.pointer, value, 100); }
 
@@ -1097,12 +1098,15 @@ export class QpAttr extends Memory {
   get rate_limit(): u32 { return load<u32>(this.pointer, 108); }
   set rate_limit(value: u32) { store<u32>(this.pointer, value, 108); }
 
+  /** pkey_index of the alternate path */
   get alt_pkey_index(): u32 { return load<u32>(this.pointer, 112); }
   set alt_pkey_index(value: u32) { store<u32>(this.pointer, value, 112); }
 
+  /** port_num of the alternate path */
   get alt_port_num(): u32 { return load<u32>(this.pointer, 116); }
   set alt_port_num(value: u32) { store<u32>(this.pointer, value, 116); }
 
+  /** timeout of the alternate path */
   get alt_timeout(): u32 { return load<u32>(this.pointer, 120); }
   set alt_timeout(value: u32) { store<u32>(this.pointer, value, 120); }
 
@@ -1110,7 +1114,7 @@ export class QpAttr extends Memory {
   get reserved2(): u32 { return load<u32>(this.pointer, 124); }
   set reserved2(value: u32) { store<u32>(this.pointer, value, 124); }
 
-  /** the way to the peer */
+  /** the peer's address */
   get ah_attr(): usize { return this.pointer + 128; }
 
   /** of the peer or the group */
@@ -1157,6 +1161,7 @@ export class QpAttr extends Memory {
   get ah_attr_reserved(): u16 { return load<u16>(this.pointer, 158); }
   set ah_attr_reserved(value: u16) { store<u16>(this.pointer, value, 158); }
 
+  /** the peer's address on the alternate path */
   get alt_ah_attr(): usize { return this.pointer + 160; }
 
   /** of the peer or the group */
@@ -1282,7 +1287,7 @@ export class CmEvent extends Memory {
   get struct_size(): u32 { return load<u32>(this.pointer, 0); }
   set struct_size(value: u32) { store<u32>(this.pointer, value, 0); }
 
-  /** whose event it is; for CONNECT_REQUEST the new endpoint, the guest's to destroy */
+  /** the endpoint of the event; for CONNECT_REQUEST the new endpoint, the guest's to destroy */
   get ep(): u32 { return load<u32>(this.pointer, 4); }
   set ep(value: u32) { store<u32>(this.pointer, value, 4); }
 
@@ -1348,7 +1353,7 @@ export class CmEvent extends Memory {
   /** handed to the peer with the message */
   get param_private_data(): usize { return this.pointer + 40; }
 
-  /** datagrams: how to reach the peer or the group, whose QP is param.qp_num */
+  /** datagrams: how to reach the peer or the group; param.qp_num is its QP */
   get ah(): usize { return this.pointer + 296; }
 
   /** of the peer or the group */
@@ -2633,7 +2638,7 @@ export declare function post_recv(qp: Handle, wrs: usize, count: u32, sges: usiz
 /**
  * Does post_send and then spin_cq in one call, for the lowest latency: a message and the wait for
  * its answer. The CQ may be any of the guest's. Returns the number of completions, 0 if there were
- * none; all requests are posted then. As post_send, whose result is in posted; nothing is polled
+ * none; all requests are posted then. As post_send, with its result in posted; nothing is polled
  * then.
  */
 @external("rdma", "post_send_spin")
@@ -2661,7 +2666,7 @@ export declare function create_cq(ep: Handle, entries: u32): i32;
 export declare function destroy_cq(cq: Handle): i32;
 
 /**
- * Makes room for so many completions (ibv_resize_cq(3)). EINVAL: none, more than the device can
+ * Makes room for a number of completions (ibv_resize_cq(3)). EINVAL: none, more than the device can
  * hold, or fewer than are in it.
  */
 @external("rdma", "resize_cq")
@@ -2683,7 +2688,7 @@ export declare function moderate_cq(cq: Handle, count: u32, period_us: u32): i32
 export declare function poll_cq(cq: Handle, wc: usize, max: u32): i32;
 
 /**
- * Polls in native code until there is a completion, at most so many times. This gives the lowest
+ * Polls in native code until there is a completion, or `attempts` times. This gives the lowest
  * latency to a guest without other work. Returns the number of completions, 0 if there were none.
  */
 @external("rdma", "spin_cq")
@@ -2792,9 +2797,9 @@ export declare function get_request(ep: Handle, timeout_ns: i64): i32;
 export declare function ep_event(ep: Handle, event: usize): i32;
 
 /**
- * Says whether the events of a channel are acknowledged as they are read, which they are unless
- * told otherwise, or with ack_event. One that is not acknowledged keeps its endpoint (a request:
- * the listener) from being destroyed or migrated.
+ * Sets whether the events of a channel are acknowledged as they are read (the default), or by
+ * ack_event. One that is not acknowledged keeps its endpoint (a request: the listener) from being
+ * destroyed or migrated.
  */
 @external("rdma", "hold_events")
 export declare function hold_events(channel: Handle, hold: u32): i32;
@@ -2812,7 +2817,7 @@ export declare function write_event(ep: Handle, status: i64, arg: i64): i32;
 
 /**
  * Sets the enhanced connection establishment options to offer or to answer with, of an endpoint
- * whose QP is not its own (rdma_set_local_ece(3)). EINVAL: the endpoint has a QP, which does this
+ * without a QP of its own (rdma_set_local_ece(3)). EINVAL: the endpoint has a QP, which does this
  * by itself, or vendor_id is 0.
  */
 @external("rdma", "set_local_ece")
@@ -2847,7 +2852,7 @@ export declare function set_ece(qp: Handle, ece: usize): i32;
 export declare function query_ece(qp: Handle, ece: usize): i32;
 
 /**
- * Tells the connection manager of an asynchronous event of the endpoint's QP (rdma_notify(3)):
+ * Reports to the connection manager an asynchronous event of the endpoint's QP (rdma_notify(3)):
  * COMM_EST (4), data before the peer's last message, brings ESTABLISHED. EISCONN: it is
  * established. EINVAL: another event, or nothing to establish.
  */
@@ -2932,8 +2937,8 @@ export declare function query_srq(srq: Handle, attr: usize): i32;
 export declare function arm_srq(srq: Handle, srq_limit: u32): i32;
 
 /**
- * Makes room for so many receives (ibv_modify_srq(3)). EINVAL: more are posted, or the device
- * cannot hold so many.
+ * Makes room for a number of receives (ibv_modify_srq(3)). EINVAL: more are posted, or the device
+ * cannot hold that number.
  */
 @external("rdma", "resize_srq")
 export declare function resize_srq(srq: Handle, max_wr: u32): i32;
@@ -3063,7 +3068,7 @@ export declare function query_device(ep: Handle, attr: usize): i32;
 export declare function query_route(ep: Handle, path: usize, size: u32): i32;
 
 /**
- * Makes a completion queue whose completions have these fields and time stamps
+ * Makes a completion queue that has these fields and time stamps of completions
  * (ibv_create_cq_ex(3)). It is polled and destroyed as any other; a field of wc that it was not
  * made with is 0. Returns the CQ's handle. EOPNOTSUPP: the device has no such fields. EINVAL: no
  * entries, or more than the device can hold.
@@ -3079,9 +3084,9 @@ export declare function create_cq_ex(ep: Handle, entries: u32, fields: u32): i32
 export declare function poll_cq_timestamps(cq: Handle, wc: usize, timestamps: usize, max: u32): i32;
 
 /**
- * Waits until there is a completion, as wait_cq does, and tells when it came. Returns the number of
- * completions, at least 1. ETIMEDOUT: nothing completed in time. ECANCELED: the guest was asked to
- * stop.
+ * Waits until there is a completion, as wait_cq does, with the time when it came. Returns the
+ * number of completions, at least 1. ETIMEDOUT: nothing completed in time. ECANCELED: the guest was
+ * asked to stop.
  */
 @external("rdma", "wait_cq_timestamps")
 export declare function wait_cq_timestamps(cq: Handle, wc: usize, timestamps: usize, max: u32, timeout_ns: i64): i32;
@@ -3106,9 +3111,9 @@ export declare function reg_mr_iova(pd: Handle, start: usize, length: u32, iova:
 export declare function rereg_mr(mr: Handle, change: usize, keys: usize): i32;
 
 /**
- * Tells a partition key of a port (ibv_query_pkey(3)). Returns the key, its highest bit telling a
- * full member from a limited one. ENOENT: there is no such port or index. EINVAL: no number of a
- * port or an index.
+ * Returns a partition key of a port (ibv_query_pkey(3)). Returns the key; its highest bit is set
+ * for a full member, not for a limited one. ENOENT: there is no such port or index. EINVAL: no
+ * number of a port or an index.
  */
 @external("rdma", "query_pkey")
 export declare function query_pkey(ep: Handle, port: u32, index: u32): i32;
@@ -3146,12 +3151,12 @@ export declare function query_port(ep: Handle, port: u32, attr: usize): i32;
  * requested; IN of a comp_channel: an event of its CQs. PRI of an ep, a device or 0: an
  * asynchronous event of its device, of that, or of the default device, for wait_async. IN of an
  * eventfd: it is not 0; OUT: it can be added to. What is there is there again at the next call,
- * until it is taken. A guest that has to wait for something of its own as well, or whose threads
- * end each other's waits, adds an eventfd. Returns the number of entries whose revents is not 0; 0
- * when the time is over. EINVAL: too many entries, or events that there are not. ECANCELED: the
- * guest was asked to stop. EMFILE: no descriptor is left to wait with. ENOMEM: the budget has no
- * 512 bytes for each entry. A handle that names nothing, or nothing that can be waited for, is no
- * error: its revents is NVAL.
+ * until it is taken. A guest that has to wait for something of its own as well, or that has threads
+ * which end each other's waits, adds an eventfd. Returns the number of entries with a revents other
+ * than 0; 0 when the time is over. EINVAL: too many entries, or events that there are not.
+ * ECANCELED: the guest was asked to stop. EMFILE: no descriptor is left to wait with. ENOMEM: the
+ * budget has no 512 bytes for each entry. A handle that names nothing, or nothing that can be
+ * waited for, is no error: its revents is NVAL.
  */
 @external("rdma", "poll_set")
 export declare function poll_set(entries: usize, count: u32, timeout_ns: i64): i32;

@@ -46,7 +46,8 @@ export function fail(line: string): void {
   unreachable();
 }
 
-/** What `--use abort=.../wasi/abort` makes of a failed assertion. */
+/** What `--use abort=.../wasi/abort` makes of a failed assertion. It traps, as a trap is shown with the lines that led there. */
 export function abort(message: string | null, file: string | null, line: u32, column: u32): void {
-  fail((message ? message : "abort") + " (" + (file ? file : "") + ":" + line.toString() + ":" + column.toString() + ")");
+  write(2, (message ? message : "abort") + " (" + (file ? file : "") + ":" + line.toString() + ":" + column.toString() + ")");
+  unreachable();
 }

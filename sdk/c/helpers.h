@@ -125,7 +125,7 @@ static inline int32_t rdmarun_post_recv_one(rdmarun_handle qp, uint64_t wr_id, v
 	return rdmarun_post_recv(qp, &wr, 1, &sge, 1, 0);
 }
 
-/* Waits for the next event of ep.  One of another type, or one that tells of a fault, is -EPROTO; it is in *event all the same. */
+/* Waits for the next event of ep.  One of another type, or one of a fault, is -EPROTO; it is in *event all the same. */
 static inline int32_t rdmarun_expect_event(rdmarun_handle channel, rdmarun_handle ep, uint32_t type,
 					   struct rdmarun_cm_event *event, int64_t timeout_ns)
 {

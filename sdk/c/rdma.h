@@ -780,23 +780,23 @@ struct rdmarun_ah_attr {
 struct rdmarun_qp_attr {
 	/* size of this struct as the guest knows it, set before the call */
 	uint32_t struct_size;
-	/* enum rdmarun_qp_state */
+	/* enum rdmarun_qp_state; RESET, INIT, RTR, RTS, SQD, SQE or ERR */
 	uint32_t qp_state;
 	/* the QP's number */
 	uint32_t qp_num;
-	/* the peer's QP */
+	/* the peer's number */
 	uint32_t dest_qp_num;
-	/* in bytes */
+	/* bytes of payload in a packet */
 	uint32_t path_mtu;
-	/* enum rdmarun_access; what the peer may do */
+	/* enum rdmarun_access; what the peer may do, such as REMOTE_WRITE */
 	uint32_t access_flags;
-	/* RDMA READs and atomics outstanding at once */
+	/* READs and atomics outstanding as initiator */
 	uint32_t max_rd_atomic;
-	/* RDMA READs and atomics from the peer served at once */
+	/* READs and atomics outstanding as target */
 	uint32_t max_dest_rd_atomic;
-	/* how often to send again what is not acknowledged */
+	/* repeats of an unanswered packet */
 	uint32_t retry_cnt;
-	/* how often to send again what found no receive posted; 7 means forever */
+	/* repeats of a send that finds no receive; 7 means forever */
 	uint32_t rnr_retry;
 	/* granted */
 	uint32_t max_send_wr;
@@ -810,36 +810,41 @@ struct rdmarun_qp_attr {
 	uint32_t max_inline_data;
 	/* 0 */
 	uint32_t reserved;
-	/* enum rdmarun_qp_state */
+	/* enum rdmarun_qp_state; the assumed current state */
 	uint32_t cur_qp_state;
-	/* of datagrams */
+	/* key of datagrams */
 	uint32_t qkey;
-	/* number of the next packet that is received */
+	/* packet sequence number it expects next */
 	uint32_t rq_psn;
-	/* number of the next packet that is sent */
+	/* packet sequence number it sends next */
 	uint32_t sq_psn;
-	/* how long a peer shall wait for a receive, a code; 0 is 655.36 ms */
+	/* code of the time it asks a sender to wait; 0 is 655.36ms, 1 is 10us */
 	uint32_t min_rnr_timer;
-	/* how long to wait for an acknowledgement, 4.096 us * 2^n; 0 means forever */
+	/* code n of the local ACK timeout, 4.096 us * 2^n; 0 means forever */
 	uint32_t timeout;
+	/* index of the partition key */
 	uint32_t pkey_index;
-	/* of the own device */
+	/* port of the device */
 	uint32_t port_num;
-	/* 1: an event when the send queue has drained */
+	/* an event when the send queue is drained */
 	uint32_t en_sqd_async_notify;
-	/* 1 in SQD, while it has not */
+	/* set in SQD, while the send queue is not drained */
 	uint32_t sq_draining;
 	/* enum ibv_mig_state */
 	uint32_t path_mig_state;
 	/* in kbit/s */
 	uint32_t rate_limit;
+	/* pkey_index of the alternate path */
 	uint32_t alt_pkey_index;
+	/* port_num of the alternate path */
 	uint32_t alt_port_num;
+	/* timeout of the alternate path */
 	uint32_t alt_timeout;
 	/* 0 */
 	uint32_t reserved2;
-	/* the way to the peer */
+	/* the peer's address */
 	struct rdmarun_ah_attr ah_attr;
+	/* the peer's address on the alternate path */
 	struct rdmarun_ah_attr alt_ah_attr;
 };
 
@@ -875,7 +880,7 @@ struct rdmarun_conn_param {
 struct rdmarun_cm_event {
 	/* size of this struct as the guest knows it, set before the call */
 	uint32_t struct_size;
-	/* whose event it is; for CONNECT_REQUEST the new endpoint, the guest's to destroy */
+	/* the endpoint of the event; for CONNECT_REQUEST the new endpoint, the guest's to destroy */
 	rdmarun_handle ep;
 	/* CONNECT_REQUEST: the listening endpoint; else 0 */
 	rdmarun_handle listener;
@@ -887,7 +892,7 @@ struct rdmarun_cm_event {
 	uint32_t reserved;
 	/* what the peer sent with the message, seen from this side */
 	struct rdmarun_conn_param param;
-	/* datagrams: how to reach the peer or the group, whose QP is param.qp_num */
+	/* datagrams: how to reach the peer or the group; param.qp_num is its QP */
 	struct rdmarun_ah_attr ah;
 	/* datagrams: of the peer or the group */
 	uint32_t qkey;
@@ -1869,7 +1874,7 @@ int32_t rdmarun_post_recv(rdmarun_handle qp, const struct rdmarun_recv_wr *wrs, 
 /*
  * Does post_send and then spin_cq in one call, for the lowest latency: a message and the wait for
  * its answer. The CQ may be any of the guest's. Returns the number of completions, 0 if there were
- * none; all requests are posted then. As post_send, whose result is in posted; nothing is polled
+ * none; all requests are posted then. As post_send, with its result in posted; nothing is polled
  * then.
  */
 RDMARUN_IMPORT(post_send_spin)
@@ -1897,7 +1902,7 @@ RDMARUN_IMPORT(destroy_cq)
 int32_t rdmarun_destroy_cq(rdmarun_handle cq);
 
 /*
- * Makes room for so many completions (ibv_resize_cq(3)). EINVAL: none, more than the device can
+ * Makes room for a number of completions (ibv_resize_cq(3)). EINVAL: none, more than the device can
  * hold, or fewer than are in it.
  */
 RDMARUN_IMPORT(resize_cq)
@@ -1919,7 +1924,7 @@ RDMARUN_IMPORT(poll_cq)
 int32_t rdmarun_poll_cq(rdmarun_handle cq, struct rdmarun_wc *wc, uint32_t max);
 
 /*
- * Polls in native code until there is a completion, at most so many times. This gives the lowest
+ * Polls in native code until there is a completion, or `attempts` times. This gives the lowest
  * latency to a guest without other work. Returns the number of completions, 0 if there were none.
  */
 RDMARUN_IMPORT(spin_cq)
@@ -2028,9 +2033,9 @@ RDMARUN_IMPORT(ep_event)
 int32_t rdmarun_ep_event(rdmarun_handle ep, struct rdmarun_cm_event *event);
 
 /*
- * Says whether the events of a channel are acknowledged as they are read, which they are unless
- * told otherwise, or with ack_event. One that is not acknowledged keeps its endpoint (a request:
- * the listener) from being destroyed or migrated.
+ * Sets whether the events of a channel are acknowledged as they are read (the default), or by
+ * ack_event. One that is not acknowledged keeps its endpoint (a request: the listener) from being
+ * destroyed or migrated.
  */
 RDMARUN_IMPORT(hold_events)
 int32_t rdmarun_hold_events(rdmarun_handle channel, uint32_t hold);
@@ -2048,7 +2053,7 @@ int32_t rdmarun_write_event(rdmarun_handle ep, int64_t status, int64_t arg);
 
 /*
  * Sets the enhanced connection establishment options to offer or to answer with, of an endpoint
- * whose QP is not its own (rdma_set_local_ece(3)). EINVAL: the endpoint has a QP, which does this
+ * without a QP of its own (rdma_set_local_ece(3)). EINVAL: the endpoint has a QP, which does this
  * by itself, or vendor_id is 0.
  */
 RDMARUN_IMPORT(set_local_ece)
@@ -2083,7 +2088,7 @@ RDMARUN_IMPORT(query_ece)
 int32_t rdmarun_query_ece(rdmarun_handle qp, struct rdmarun_ece *ece);
 
 /*
- * Tells the connection manager of an asynchronous event of the endpoint's QP (rdma_notify(3)):
+ * Reports to the connection manager an asynchronous event of the endpoint's QP (rdma_notify(3)):
  * COMM_EST (4), data before the peer's last message, brings ESTABLISHED. EISCONN: it is
  * established. EINVAL: another event, or nothing to establish.
  */
@@ -2168,8 +2173,8 @@ RDMARUN_IMPORT(arm_srq)
 int32_t rdmarun_arm_srq(rdmarun_handle srq, uint32_t srq_limit);
 
 /*
- * Makes room for so many receives (ibv_modify_srq(3)). EINVAL: more are posted, or the device
- * cannot hold so many.
+ * Makes room for a number of receives (ibv_modify_srq(3)). EINVAL: more are posted, or the device
+ * cannot hold that number.
  */
 RDMARUN_IMPORT(resize_srq)
 int32_t rdmarun_resize_srq(rdmarun_handle srq, uint32_t max_wr);
@@ -2299,7 +2304,7 @@ RDMARUN_IMPORT(query_route)
 int32_t rdmarun_query_route(rdmarun_handle ep, void *path, uint32_t size);
 
 /*
- * Makes a completion queue whose completions have these fields and time stamps
+ * Makes a completion queue that has these fields and time stamps of completions
  * (ibv_create_cq_ex(3)). It is polled and destroyed as any other; a field of wc that it was not
  * made with is 0. Returns the CQ's handle. EOPNOTSUPP: the device has no such fields. EINVAL: no
  * entries, or more than the device can hold.
@@ -2315,9 +2320,9 @@ RDMARUN_IMPORT(poll_cq_timestamps)
 int32_t rdmarun_poll_cq_timestamps(rdmarun_handle cq, struct rdmarun_wc *wc, struct rdmarun_timestamp *timestamps, uint32_t max);
 
 /*
- * Waits until there is a completion, as wait_cq does, and tells when it came. Returns the number of
- * completions, at least 1. ETIMEDOUT: nothing completed in time. ECANCELED: the guest was asked to
- * stop.
+ * Waits until there is a completion, as wait_cq does, with the time when it came. Returns the
+ * number of completions, at least 1. ETIMEDOUT: nothing completed in time. ECANCELED: the guest was
+ * asked to stop.
  */
 RDMARUN_IMPORT(wait_cq_timestamps)
 int32_t rdmarun_wait_cq_timestamps(rdmarun_handle cq, struct rdmarun_wc *wc, struct rdmarun_timestamp *timestamps, uint32_t max, int64_t timeout_ns);
@@ -2342,9 +2347,9 @@ RDMARUN_IMPORT(rereg_mr)
 int32_t rdmarun_rereg_mr(rdmarun_handle mr, const struct rdmarun_mr_change *change, struct rdmarun_mr *keys);
 
 /*
- * Tells a partition key of a port (ibv_query_pkey(3)). Returns the key, its highest bit telling a
- * full member from a limited one. ENOENT: there is no such port or index. EINVAL: no number of a
- * port or an index.
+ * Returns a partition key of a port (ibv_query_pkey(3)). Returns the key; its highest bit is set
+ * for a full member, not for a limited one. ENOENT: there is no such port or index. EINVAL: no
+ * number of a port or an index.
  */
 RDMARUN_IMPORT(query_pkey)
 int32_t rdmarun_query_pkey(rdmarun_handle ep, uint32_t port, uint32_t index);
@@ -2382,12 +2387,12 @@ int32_t rdmarun_query_port(rdmarun_handle ep, uint32_t port, struct rdmarun_port
  * requested; IN of a comp_channel: an event of its CQs. PRI of an ep, a device or 0: an
  * asynchronous event of its device, of that, or of the default device, for wait_async. IN of an
  * eventfd: it is not 0; OUT: it can be added to. What is there is there again at the next call,
- * until it is taken. A guest that has to wait for something of its own as well, or whose threads
- * end each other's waits, adds an eventfd. Returns the number of entries whose revents is not 0; 0
- * when the time is over. EINVAL: too many entries, or events that there are not. ECANCELED: the
- * guest was asked to stop. EMFILE: no descriptor is left to wait with. ENOMEM: the budget has no
- * 512 bytes for each entry. A handle that names nothing, or nothing that can be waited for, is no
- * error: its revents is NVAL.
+ * until it is taken. A guest that has to wait for something of its own as well, or that has threads
+ * which end each other's waits, adds an eventfd. Returns the number of entries with a revents other
+ * than 0; 0 when the time is over. EINVAL: too many entries, or events that there are not.
+ * ECANCELED: the guest was asked to stop. EMFILE: no descriptor is left to wait with. ENOMEM: the
+ * budget has no 512 bytes for each entry. A handle that names nothing, or nothing that can be
+ * waited for, is no error: its revents is NVAL.
  */
 RDMARUN_IMPORT(poll_set)
 int32_t rdmarun_poll_set(struct rdmarun_poll_entry *entries, uint32_t count, int64_t timeout_ns);

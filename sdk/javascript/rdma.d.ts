@@ -263,22 +263,23 @@ interface AhAttrGiven {
 
 /** What a QP is (ibv_qp_attr). */
 interface QpAttr {
+  /** RESET, INIT, RTR, RTS, SQD, SQE or ERR */
   qp_state: QpState;
   /** the QP's number */
   qp_num: number;
-  /** the peer's QP */
+  /** the peer's number */
   dest_qp_num: number;
-  /** in bytes */
+  /** bytes of payload in a packet */
   path_mtu: number;
-  /** what the peer may do */
+  /** what the peer may do, such as REMOTE_WRITE */
   access_flags: Access;
-  /** RDMA READs and atomics outstanding at once */
+  /** READs and atomics outstanding as initiator */
   max_rd_atomic: number;
-  /** RDMA READs and atomics from the peer served at once */
+  /** READs and atomics outstanding as target */
   max_dest_rd_atomic: number;
-  /** how often to send again what is not acknowledged */
+  /** repeats of an unanswered packet */
   retry_cnt: number;
-  /** how often to send again what found no receive posted; 7 means forever */
+  /** repeats of a send that finds no receive; 7 means forever */
   rnr_retry: number;
   /** granted */
   max_send_wr: number;
@@ -290,54 +291,61 @@ interface QpAttr {
   max_recv_sge: number;
   /** granted, in bytes */
   max_inline_data: number;
+  /** the assumed current state */
   cur_qp_state: QpState;
-  /** of datagrams */
+  /** key of datagrams */
   qkey: number;
-  /** number of the next packet that is received */
+  /** packet sequence number it expects next */
   rq_psn: number;
-  /** number of the next packet that is sent */
+  /** packet sequence number it sends next */
   sq_psn: number;
-  /** how long a peer shall wait for a receive, a code; 0 is 655.36 ms */
+  /** code of the time it asks a sender to wait; 0 is 655.36ms, 1 is 10us */
   min_rnr_timer: number;
-  /** how long to wait for an acknowledgement, 4.096 us * 2^n; 0 means forever */
+  /** code n of the local ACK timeout, 4.096 us * 2^n; 0 means forever */
   timeout: number;
+  /** index of the partition key */
   pkey_index: number;
-  /** of the own device */
+  /** port of the device */
   port_num: number;
-  /** 1: an event when the send queue has drained */
+  /** an event when the send queue is drained */
   en_sqd_async_notify: number;
-  /** 1 in SQD, while it has not */
+  /** set in SQD, while the send queue is not drained */
   sq_draining: number;
   /** enum ibv_mig_state */
   path_mig_state: number;
   /** in kbit/s */
   rate_limit: number;
+  /** pkey_index of the alternate path */
   alt_pkey_index: number;
+  /** port_num of the alternate path */
   alt_port_num: number;
+  /** timeout of the alternate path */
   alt_timeout: number;
-  /** the way to the peer */
+  /** the peer's address */
   ah_attr: AhAttr;
+  /** the peer's address on the alternate path */
   alt_ah_attr: AhAttr;
 }
 
 /** What a QP is (ibv_qp_attr). */
 interface QpAttrGiven {
+  /** RESET, INIT, RTR, RTS, SQD, SQE or ERR */
   qp_state?: QpStateGiven;
   /** the QP's number */
   qp_num?: number;
-  /** the peer's QP */
+  /** the peer's number */
   dest_qp_num?: number;
-  /** in bytes */
+  /** bytes of payload in a packet */
   path_mtu?: number;
-  /** what the peer may do */
+  /** what the peer may do, such as REMOTE_WRITE */
   access_flags?: AccessGiven;
-  /** RDMA READs and atomics outstanding at once */
+  /** READs and atomics outstanding as initiator */
   max_rd_atomic?: number;
-  /** RDMA READs and atomics from the peer served at once */
+  /** READs and atomics outstanding as target */
   max_dest_rd_atomic?: number;
-  /** how often to send again what is not acknowledged */
+  /** repeats of an unanswered packet */
   retry_cnt?: number;
-  /** how often to send again what found no receive posted; 7 means forever */
+  /** repeats of a send that finds no receive; 7 means forever */
   rnr_retry?: number;
   /** granted */
   max_send_wr?: number;
@@ -349,33 +357,39 @@ interface QpAttrGiven {
   max_recv_sge?: number;
   /** granted, in bytes */
   max_inline_data?: number;
+  /** the assumed current state */
   cur_qp_state?: QpStateGiven;
-  /** of datagrams */
+  /** key of datagrams */
   qkey?: number;
-  /** number of the next packet that is received */
+  /** packet sequence number it expects next */
   rq_psn?: number;
-  /** number of the next packet that is sent */
+  /** packet sequence number it sends next */
   sq_psn?: number;
-  /** how long a peer shall wait for a receive, a code; 0 is 655.36 ms */
+  /** code of the time it asks a sender to wait; 0 is 655.36ms, 1 is 10us */
   min_rnr_timer?: number;
-  /** how long to wait for an acknowledgement, 4.096 us * 2^n; 0 means forever */
+  /** code n of the local ACK timeout, 4.096 us * 2^n; 0 means forever */
   timeout?: number;
+  /** index of the partition key */
   pkey_index?: number;
-  /** of the own device */
+  /** port of the device */
   port_num?: number;
-  /** 1: an event when the send queue has drained */
+  /** an event when the send queue is drained */
   en_sqd_async_notify?: number;
-  /** 1 in SQD, while it has not */
+  /** set in SQD, while the send queue is not drained */
   sq_draining?: number;
   /** enum ibv_mig_state */
   path_mig_state?: number;
   /** in kbit/s */
   rate_limit?: number;
+  /** pkey_index of the alternate path */
   alt_pkey_index?: number;
+  /** port_num of the alternate path */
   alt_port_num?: number;
+  /** timeout of the alternate path */
   alt_timeout?: number;
-  /** the way to the peer */
+  /** the peer's address */
   ah_attr?: AhAttrGiven;
+  /** the peer's address on the alternate path */
   alt_ah_attr?: AhAttrGiven;
 }
 
@@ -429,7 +443,7 @@ interface ConnParamGiven {
 
 /** An event of the connection manager (rdma_cm_event), acknowledged already. */
 interface CmEvent {
-  /** whose event it is; for CONNECT_REQUEST the new endpoint, the guest's to destroy */
+  /** the endpoint of the event; for CONNECT_REQUEST the new endpoint, the guest's to destroy */
   ep: Handle;
   /** CONNECT_REQUEST: the listening endpoint; else 0 */
   listener: Handle;
@@ -438,7 +452,7 @@ interface CmEvent {
   status: number;
   /** what the peer sent with the message, seen from this side */
   param: ConnParam;
-  /** datagrams: how to reach the peer or the group, whose QP is param.qp_num */
+  /** datagrams: how to reach the peer or the group; param.qp_num is its QP */
   ah: AhAttr;
   /** datagrams: of the peer or the group */
   qkey: number;
@@ -450,7 +464,7 @@ interface CmEvent {
 
 /** An event of the connection manager (rdma_cm_event), acknowledged already. */
 interface CmEventGiven {
-  /** whose event it is; for CONNECT_REQUEST the new endpoint, the guest's to destroy */
+  /** the endpoint of the event; for CONNECT_REQUEST the new endpoint, the guest's to destroy */
   ep?: HandleGiven;
   /** CONNECT_REQUEST: the listening endpoint; else 0 */
   listener?: HandleGiven;
@@ -459,7 +473,7 @@ interface CmEventGiven {
   status?: number;
   /** what the peer sent with the message, seen from this side */
   param?: ConnParamGiven;
-  /** datagrams: how to reach the peer or the group, whose QP is param.qp_num */
+  /** datagrams: how to reach the peer or the group; param.qp_num is its QP */
   ah?: AhAttrGiven;
   /** datagrams: of the peer or the group */
   qkey?: number;
@@ -1342,7 +1356,7 @@ declare const rdma: {
   /**
    * Does post_send and then spin_cq in one call, for the lowest latency: a message and the wait for
    * its answer. The CQ may be any of the guest's. Returns the number of completions, 0 if there
-   * were none; all requests are posted then. As post_send, whose result is in posted; nothing is
+   * were none; all requests are posted then. As post_send, with its result in posted; nothing is
    * polled then.
    */
   post_send_spin(qp: HandleGiven, wrs: SendWrGiven[], sges: SgeGiven[], cq: HandleGiven, max: number, attempts: number): Wc[];
@@ -1362,8 +1376,8 @@ declare const rdma: {
    */
   destroy_cq(cq: HandleGiven): void;
   /**
-   * Makes room for so many completions (ibv_resize_cq(3)). EINVAL: none, more than the device can
-   * hold, or fewer than are in it.
+   * Makes room for a number of completions (ibv_resize_cq(3)). EINVAL: none, more than the device
+   * can hold, or fewer than are in it.
    */
   resize_cq(cq: HandleGiven, entries: number): void;
   /**
@@ -1378,7 +1392,7 @@ declare const rdma: {
    */
   poll_cq(cq: HandleGiven, max: number): Wc[];
   /**
-   * Polls in native code until there is a completion, at most so many times. This gives the lowest
+   * Polls in native code until there is a completion, or `attempts` times. This gives the lowest
    * latency to a guest without other work. Returns the number of completions, 0 if there were none.
    */
   spin_cq(cq: HandleGiven, max: number, attempts: number): Wc[];
@@ -1459,9 +1473,9 @@ declare const rdma: {
    */
   ep_event(ep: HandleGiven): CmEvent;
   /**
-   * Says whether the events of a channel are acknowledged as they are read, which they are unless
-   * told otherwise, or with ack_event. One that is not acknowledged keeps its endpoint (a request:
-   * the listener) from being destroyed or migrated.
+   * Sets whether the events of a channel are acknowledged as they are read (the default), or by
+   * ack_event. One that is not acknowledged keeps its endpoint (a request: the listener) from being
+   * destroyed or migrated.
    */
   hold_events(channel: HandleGiven, hold: number): void;
   /** Acknowledges an event of a channel that holds them (rdma_ack_cm_event(3)). */
@@ -1473,7 +1487,7 @@ declare const rdma: {
   write_event(ep: HandleGiven, status: number | bigint, arg: number | bigint): void;
   /**
    * Sets the enhanced connection establishment options to offer or to answer with, of an endpoint
-   * whose QP is not its own (rdma_set_local_ece(3)). EINVAL: the endpoint has a QP, which does this
+   * without a QP of its own (rdma_set_local_ece(3)). EINVAL: the endpoint has a QP, which does this
    * by itself, or vendor_id is 0.
    */
   set_local_ece(ep: HandleGiven, ece: EceGiven): void;
@@ -1499,7 +1513,7 @@ declare const rdma: {
    */
   query_ece(qp: HandleGiven): Ece;
   /**
-   * Tells the connection manager of an asynchronous event of the endpoint's QP (rdma_notify(3)):
+   * Reports to the connection manager an asynchronous event of the endpoint's QP (rdma_notify(3)):
    * COMM_EST (4), data before the peer's last message, brings ESTABLISHED. EISCONN: it is
    * established. EINVAL: another event, or nothing to establish.
    */
@@ -1561,8 +1575,8 @@ declare const rdma: {
    */
   arm_srq(srq: HandleGiven, srq_limit: number): void;
   /**
-   * Makes room for so many receives (ibv_modify_srq(3)). EINVAL: more are posted, or the device
-   * cannot hold so many.
+   * Makes room for a number of receives (ibv_modify_srq(3)). EINVAL: more are posted, or the device
+   * cannot hold that number.
    */
   resize_srq(srq: HandleGiven, max_wr: number): void;
   /**
@@ -1654,7 +1668,7 @@ declare const rdma: {
    */
   query_route(ep: HandleGiven, size: number): ArrayBuffer;
   /**
-   * Makes a completion queue whose completions have these fields and time stamps
+   * Makes a completion queue that has these fields and time stamps of completions
    * (ibv_create_cq_ex(3)). It is polled and destroyed as any other; a field of wc that it was not
    * made with is 0. Returns the CQ's handle. EOPNOTSUPP: the device has no such fields. EINVAL: no
    * entries, or more than the device can hold.
@@ -1666,9 +1680,9 @@ declare const rdma: {
    */
   poll_cq_timestamps(cq: HandleGiven, max: number): {wc: Wc[], timestamps: Timestamp[], result: number};
   /**
-   * Waits until there is a completion, as wait_cq does, and tells when it came. Returns the number
-   * of completions, at least 1. ETIMEDOUT: nothing completed in time. ECANCELED: the guest was
-   * asked to stop.
+   * Waits until there is a completion, as wait_cq does, with the time when it came. Returns the
+   * number of completions, at least 1. ETIMEDOUT: nothing completed in time. ECANCELED: the guest
+   * was asked to stop.
    */
   wait_cq_timestamps(cq: HandleGiven, max: number, timeout_ns?: number): {wc: Wc[], timestamps: Timestamp[], result: number};
   /**
@@ -1687,9 +1701,9 @@ declare const rdma: {
    */
   rereg_mr(mr: HandleGiven, change: MrChangeGiven): Mr;
   /**
-   * Tells a partition key of a port (ibv_query_pkey(3)). Returns the key, its highest bit telling a
-   * full member from a limited one. ENOENT: there is no such port or index. EINVAL: no number of a
-   * port or an index.
+   * Returns a partition key of a port (ibv_query_pkey(3)). Returns the key; its highest bit is set
+   * for a full member, not for a limited one. ENOENT: there is no such port or index. EINVAL: no
+   * number of a port or an index.
    */
   query_pkey(ep: HandleGiven, port: number, index: number): number;
   /**
@@ -1719,12 +1733,12 @@ declare const rdma: {
    * requested; IN of a comp_channel: an event of its CQs. PRI of an ep, a device or 0: an
    * asynchronous event of its device, of that, or of the default device, for wait_async. IN of an
    * eventfd: it is not 0; OUT: it can be added to. What is there is there again at the next call,
-   * until it is taken. A guest that has to wait for something of its own as well, or whose threads
-   * end each other's waits, adds an eventfd. Returns the number of entries whose revents is not 0;
-   * 0 when the time is over. EINVAL: too many entries, or events that there are not. ECANCELED: the
-   * guest was asked to stop. EMFILE: no descriptor is left to wait with. ENOMEM: the budget has no
-   * 512 bytes for each entry. A handle that names nothing, or nothing that can be waited for, is no
-   * error: its revents is NVAL.
+   * until it is taken. A guest that has to wait for something of its own as well, or that has
+   * threads which end each other's waits, adds an eventfd. Returns the number of entries with a
+   * revents other than 0; 0 when the time is over. EINVAL: too many entries, or events that there
+   * are not. ECANCELED: the guest was asked to stop. EMFILE: no descriptor is left to wait with.
+   * ENOMEM: the budget has no 512 bytes for each entry. A handle that names nothing, or nothing
+   * that can be waited for, is no error: its revents is NVAL.
    */
   poll_set(entries: PollEntryGiven[], timeout_ns?: number): PollEntry[];
   /**
@@ -2027,7 +2041,7 @@ declare const rdma: {
   sge(region: Region, view?: Uint8Array): SgeGiven;
   /** Where bytes are, as requests take it. */
   address(view: ArrayBuffer | ArrayBufferView): number;
-  /** Waits for the next event of an endpoint, which must be of this type and tell of no fault. */
+  /** Waits for the next event of an endpoint, which must be of this type and without an error. */
   expect(channel: HandleGiven, ep: HandleGiven, type: CmEventType, timeout?: number): CmEvent;
   /** Waits for one completion, which must be a success. */
   complete(cq: HandleGiven, timeout?: number): Wc;

@@ -10,7 +10,7 @@
 /* Linux's numbers, which the host has; WASI's are others. */
 enum { LINUX_INET = 2, LINUX_INET6 = 10 };
 enum { ROLES = 64, ROLE_NAME = 128 };
-static const int64_t patience = 10000000000; /* for name servers, in nanoseconds */
+static const int64_t wait_limit = 10000000000; /* for name servers, in nanoseconds */
 
 void address_to_host(struct rdmarun_address *to, const struct sockaddr *from)
 {
@@ -110,7 +110,7 @@ int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_ad
 	address_to_host(&query.destination, hints->ai_dst_addr);
 	if (copy_name(query.node, sizeof(query.node), node) || copy_name(query.service, sizeof(query.service), service))
 		return EAI_NONAME;
-	error = rdmarun_getaddrinfo(&query, &result, patience);
+	error = rdmarun_getaddrinfo(&query, &result, wait_limit);
 	if (error < 0)
 		return gai_error(error);
 	found = calloc(1, sizeof(*found));
@@ -138,7 +138,7 @@ int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_ad
 
 void rdma_freeaddrinfo(struct rdma_addrinfo *res) { free(res); }
 
-/* Role n of this table has the address 0.0.0.n, which is nobody's. */
+/* Role n of this table has the address 0.0.0.n, which no host has. */
 static char roles[ROLES][ROLE_NAME];
 
 const char *role_of(const struct rdmarun_address *address)

@@ -135,7 +135,7 @@ int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event *
 	return 0;
 }
 
-/* The host has been told when the event was read. */
+/* The host was notified when the event was read. */
 int rdma_ack_cm_event(struct rdma_cm_event *event)
 {
 	free(CONTAINER(event, struct event, base));

@@ -1,4 +1,4 @@
-/* Completion queues, and the channels that tell of them. */
+/* Completion queues, and the channels of their events. */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -187,7 +187,7 @@ int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **which, vo
 	return -1;
 }
 
-/* The host has been told when the event was taken. */
+/* The host was notified when the event was taken. */
 void ibv_ack_cq_events(struct ibv_cq *cq, unsigned count)
 {
 	(void)cq, (void)count;

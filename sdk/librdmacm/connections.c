@@ -51,6 +51,11 @@ int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *param)
 
 int rdma_establish(struct rdma_cm_id *id) { return cm_result(rdmarun_establish(of(id)->handle)); }
 
+int rdma_reject_ece(struct rdma_cm_id *id, const void *private_data, uint8_t length)
+{
+	return cm_result(rdmarun_reject_ece(of(id)->handle, private_data, private_data ? length : 0));
+}
+
 int rdma_reject(struct rdma_cm_id *id, const void *private_data, uint8_t length)
 {
 	return cm_result(rdmarun_reject(of(id)->handle, private_data, private_data ? length : 0));

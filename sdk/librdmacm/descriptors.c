@@ -57,7 +57,7 @@ struct polled {
 	nfds_t count;
 	int found;
 	struct rdmarun_poll_entry entries[MAX_POLLED];
-	nfds_t of[MAX_POLLED]; /* whose entry it is */
+	nfds_t of[MAX_POLLED]; /* the index of its entry */
 	uint32_t entry_count;
 };
 

@@ -123,6 +123,9 @@ struct ibv_context *device_context(void)
 	context->ops.post_send = post_sends;
 	context->ops.post_recv = post_receives;
 	context->ops.post_srq_recv = post_shared_receives;
+	context->ops.alloc_mw = alloc_window;
+	context->ops.bind_mw = bind_window;
+	context->ops.dealloc_mw = dealloc_window;
 	context->abi_compat = __VERBS_ABI_IS_EXTENDED;
 	context->num_comp_vectors = 1;
 	context->cmd_fd = context->async_fd = -1;
@@ -207,6 +210,15 @@ int ibv_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 
 }
 
 int ibv_fork_init(void) { return 0; }
+
+enum ibv_fork_status ibv_is_fork_initialized(void) { return IBV_FORK_UNNEEDED; }
+
+/* -1: the kernel has given it none. */
+int ibv_get_device_index(struct ibv_device *which)
+{
+	(void)which;
+	return -1;
+}
 
 const char *ibv_wc_status_str(enum ibv_wc_status status)
 {

@@ -22,8 +22,8 @@ int verbs_result(int32_t result);
 /* ---- wait.c ---- */
 
 /*
- * What one thread waits for.  ready() looks without waiting, and may take what it finds.  A wait without entries ends by
- * another thread of the guest; one with entries is looked at when the host finds something for one of them.
+ * What one thread waits for. ready() looks without waiting, and may take what it finds. Another thread of the guest
+ * ends a wait without entries. One with entries is checked when the host finds something for one of them.
  */
 struct wait {
 	bool (*ready)(void *object);
@@ -36,7 +36,7 @@ struct wait {
 };
 
 int64_t clock_now(void);
-/* Returns 0 when ready() says so, else ETIMEDOUT, or EINTR when a handler ran; -1: no limit.  A program that is
+/* Returns 0 when ready() returns true, else ETIMEDOUT, or EINTR when a handler ran; -1: no limit.  A program that is
  * stopped meanwhile ends here, unless it handles SIGTERM; one that goes on gets ECANCELED. */
 int wait_for(struct wait *wait, int64_t timeout_ns);
 /* The same for one object of the host's. */
@@ -44,11 +44,14 @@ int wait_for_handle(bool (*ready)(void *), void *object, rdmarun_handle handle, 
 /* Lets other threads and other guests go on; for programs that spin. */
 void give_way(void);
 
+/* The program's main without arguments, or wasi-libc's caller of one that has them. */
+int __main_void(void);
+
 /* Set by threads.c, in programs that make threads: what else may go on, and how. */
 struct other_threads {
 	/* Appends what the others wait for; returns the new count, and the earliest deadline. */
 	uint32_t (*gather)(struct rdmarun_poll_entry *entries, uint32_t count, uint32_t room, int64_t *deadline);
-	/* Tells them what the host found. */
+	/* Sets them to what the host found. */
 	void (*scatter)(const struct rdmarun_poll_entry *entries, uint32_t first);
 	bool (*runnable)(void);
 	/* Whether this thread is the one that runs handlers of signals. */
@@ -64,7 +67,7 @@ struct signals {
 	int64_t (*deadline)(void);
 	/* Whether a signal waits that is not blocked. */
 	bool (*due)(void);
-	/* Runs handlers; tells whether one did, and whether its call is to begin anew. */
+	/* Runs handlers: true if one ran; *restart: the interrupted call must be repeated. */
 	bool (*deliver)(bool *restart);
 	/* Runs the handler of SIGTERM, if there is one. */
 	bool (*terminate)(void);
@@ -102,7 +105,7 @@ int poll_for(struct pollfd *fds, unsigned count, int64_t timeout_ns);
 void address_to_host(struct rdmarun_address *to, const struct sockaddr *from);
 /* Returns its length, 0 for none. */
 socklen_t address_from_host(struct sockaddr *to, const struct rdmarun_address *from);
-/* Whose the address is that getaddrinfo gave to a role's name; NULL: no role's. */
+/* The role of the name that getaddrinfo returned the address for; NULL: none. */
 const char *role_of(const struct rdmarun_address *address);
 
 /* ---- cm: channels.c, ids.c, connections.c ---- */
@@ -178,5 +181,8 @@ int request_notification(struct ibv_cq *cq, int solicited_only);
 int post_sends(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int post_receives(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 int post_shared_receives(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+struct ibv_mw *alloc_window(struct ibv_pd *pd, enum ibv_mw_type type);
+int bind_window(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *wish);
+int dealloc_window(struct ibv_mw *mw);
 
 #endif

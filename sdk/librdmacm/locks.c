@@ -166,9 +166,10 @@ __attribute__((weak)) void **values_of_thread(void);
 
 static void **values(void)
 {
-	static void *of_main[PTHREAD_KEYS_MAX];
+	static void *of_main[PTHREAD_KEYS_MAX]; /* and of the scheduler, which has none but at exit */
+	void **of_thread = values_of_thread ? values_of_thread() : NULL;
 
-	return values_of_thread ? values_of_thread() : of_main;
+	return of_thread ? of_thread : of_main;
 }
 
 int pthread_key_create(pthread_key_t *key, void (*destructor)(void *))

@@ -203,7 +203,7 @@ int epoll_wait(int where, struct epoll_event *events, int room, int timeout_ms)
 	struct epoll *epoll = epoll_of(where);
 	struct pollfd *fds;
 	unsigned count;
-	int error, told = 0;
+	int error, written = 0;
 
 	if (!epoll)
 		return -1;
@@ -228,16 +228,16 @@ int epoll_wait(int where, struct epoll_event *events, int room, int timeout_ms)
 		free(fds);
 		return -1;
 	}
-	for (unsigned i = 0; i < count && told < room; i++)
+	for (unsigned i = 0; i < count && written < room; i++)
 		for (unsigned k = 0; fds[i].revents && !(fds[i].revents & POLLNVAL) && k < epoll->count; k++)
 			if (epoll->fds[k].fd == fds[i].fd) {
-				events[told++] = (struct epoll_event){.events = epoll_events(fds[i].revents), .data = epoll->events[k].data};
+				events[written++] = (struct epoll_event){.events = epoll_events(fds[i].revents), .data = epoll->events[k].data};
 				if (epoll->events[k].events & EPOLLONESHOT)
 					epoll->events[k].events = 0;
 				break;
 			}
 	free(fds);
-	return told;
+	return written;
 }
 
 int epoll_pwait(int where, struct epoll_event *events, int room, int timeout_ms, const sigset_t *mask)

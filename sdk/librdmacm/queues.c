@@ -180,6 +180,12 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	return &qp->base;
 }
 
+int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode opcode, uint32_t flags)
+{
+	(void)qp, (void)opcode, (void)flags;
+	return 0; /* no device of a guest promises it */
+}
+
 struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
 {
 	(void)qp;
@@ -363,8 +369,17 @@ int ibv_destroy_srq(struct ibv_srq *srq)
 
 int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 {
-	id->srq = ibv_create_srq(pd ? pd : id->pd, attr);
-	return id->srq ? 0 : -1;
+	struct ibv_srq_init_attr_ex extended = {
+		.srq_context = attr->srq_context,
+		.attr = attr->attr,
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD,
+		.srq_type = IBV_SRQT_BASIC,
+		.pd = pd,
+	};
+	int error = rdma_create_srq_ex(id, &extended);
+
+	attr->attr = extended.attr;
+	return error;
 }
 
 void rdma_destroy_srq(struct rdma_cm_id *id)
@@ -377,13 +392,27 @@ void rdma_destroy_srq(struct rdma_cm_id *id)
 int rdma_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *attr)
 {
 	struct ibv_srq_init_attr plain = {.srq_context = attr->srq_context, .attr = attr->attr};
-	int error;
+	struct ibv_srq *srq;
 
-	if (attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE && attr->srq_type != IBV_SRQT_BASIC) {
-		errno = EOPNOTSUPP;
+	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE)) {
+		errno = EINVAL;
 		return -1;
 	}
-	error = rdma_create_srq(id, attr->comp_mask & IBV_SRQ_INIT_ATTR_PD ? attr->pd : NULL, &plain);
+	/* As in librdmacm, the caller sees which domain the queue is in. */
+	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd) {
+		attr->pd = id->pd;
+		attr->comp_mask |= IBV_SRQ_INIT_ATTR_PD;
+	}
+	if (attr->srq_type != IBV_SRQT_BASIC || !attr->pd) {
+		errno = attr->pd ? EOPNOTSUPP : EINVAL; /* without a domain the id is bound to no device */
+		return -1;
+	}
+	srq = ibv_create_srq(attr->pd, &plain);
+	if (!srq)
+		return -1;
 	attr->attr = plain.attr;
-	return error;
+	if (!id->pd)
+		id->pd = attr->pd;
+	id->srq = srq;
+	return 0;
 }

@@ -41,7 +41,7 @@ static bool is_ignored(int number)
 	       (handler == SIG_DFL && (number == SIGCHLD || number == SIGURG || number == SIGWINCH || number == SIGCONT));
 }
 
-/* Runs a handler; the default ends the program as a shell tells of it. */
+/* Runs a handler; the default ends the program with the exit code that a shell shows. */
 static void handle(int number)
 {
 	struct sigaction action = actions[number];

@@ -1,6 +1,6 @@
 /*
- * Sockets, as programs use them to tell each other their queue pairs: a stream of bytes from role to role, beside the
- * fabric.  A host is a role's name, a port a service of its.
+ * Sockets, as programs use them to exchange the numbers of their queue pairs: a stream of bytes between roles, outside
+ * of the fabric.  A host is a role's name, a port a service of its.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -13,7 +13,7 @@
 #include "internal.h"
 
 enum { UNBOUND = 49152 };
-static const int64_t patience = 10000000000, pause_ns = 10000000; /* for a peer that does not listen yet, in nanoseconds */
+static const int64_t wait_limit = 10000000000, pause_ns = 10000000; /* for a peer that does not listen yet, in nanoseconds */
 
 struct socket {
 	rdmarun_handle stream;
@@ -196,7 +196,7 @@ int connect(int fd, const struct sockaddr *address, socklen_t length)
 {
 	struct socket *socket = socket_of(fd, NULL);
 	struct timespec pause = {.tv_nsec = pause_ns};
-	int64_t until = clock_now() + patience;
+	int64_t until = clock_now() + wait_limit;
 	const char *role;
 	int32_t stream;
 
@@ -281,7 +281,7 @@ int getsockopt(int fd, int level, int name, void *value, socklen_t *length)
 }
 
 /* Writes as much of an address as there is room for, and how long it is. */
-static void tell_address(struct sockaddr *to, socklen_t *length, const struct rdmarun_address *address)
+static void write_address(struct sockaddr *to, socklen_t *length, const struct rdmarun_address *address)
 {
 	struct sockaddr_storage storage = {.ss_family = AF_INET};
 	socklen_t size = address_from_host((void *)&storage, address);
@@ -301,7 +301,7 @@ int getsockname(int fd, struct sockaddr *address, socklen_t *length)
 		return -1;
 	rdmarun_device_address(0, &own); /* without a device it is 0.0.0.0 */
 	own.port = socket->port;
-	tell_address(address, length, &own);
+	write_address(address, length, &own);
 	return 0;
 }
 
@@ -316,7 +316,7 @@ int getpeername(int fd, struct sockaddr *address, socklen_t *length)
 		errno = ENOTCONN;
 		return -1;
 	}
-	tell_address(address, length, &socket->peer);
+	write_address(address, length, &socket->peer);
 	return 0;
 }
 

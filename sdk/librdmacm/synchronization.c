@@ -117,7 +117,7 @@ int pthread_mutex_unlock(pthread_mutex_t *object)
 	return 0;
 }
 
-/* Who waits draws a number; a signal lets the next number go. */
+/* A waiting thread draws a number; a signal wakes the next number. */
 struct condition {
 	uint32_t drawn, let_go, monotonic;
 };
@@ -191,7 +191,7 @@ static int wait_for_turn(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t t
 
 	pthread_mutex_unlock(mutex);
 	ended = wait_until(has_turn, &turn, timeout_ns);
-	if (ended) /* its number would take somebody's signal; a wakeup too many is allowed */
+	if (ended) /* its number would take the signal of another thread; spurious wakeups are allowed */
 		pthread_cond_signal(cond);
 	locked = pthread_mutex_lock(mutex);
 	return ended ? ended : locked;

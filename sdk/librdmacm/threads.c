@@ -17,6 +17,15 @@ ASYNCIFY(stop_rewind) void asyncify_stop_rewind(void);
 
 uint32_t stack_pointer(void);
 void set_stack_pointer(uint32_t);
+void set_variables(uint32_t);
+
+/*
+ * Begin and end of the variables by thread. build adds both around a program that has such variables. Those of main are
+ * where the linker has put them. Each other thread has a copy of their first values, and set_variables its distance.
+ */
+__attribute__((weak)) char *rdmarun_variables_begin(void);
+__attribute__((weak)) char *rdmarun_variables_end(void);
+enum { ALIGNMENT_OF_VARIABLES = 64 };
 
 /* Of a thread: what Asyncify saves of it, and its stack.  A write beyond the stack's end meets the mark first. */
 enum { SAVED = 64 << 10, STACK = 256 << 10, STACK_OF_MAIN = 1 << 20, MARK = 0x5ca1ab1e };
@@ -26,7 +35,7 @@ struct thread {
 		char *at, *end;
 	} saved; /* as Asyncify wants it */
 	uint32_t *mark;
-	char *memory;
+	char *memory, *variables;
 	uint32_t sp;
 	bool started, rewinding, done, detached, cancelled;
 	void *(*run)(void *);
@@ -34,6 +43,7 @@ struct thread {
 	struct wait *wait; /* NULL: can go on */
 	bool found;        /* the host has something for wait */
 	int error;         /* its errno, while others run */
+	uint32_t distance; /* from main's variables to its own */
 	void *values[PTHREAD_KEYS_MAX];
 	struct thread *next;
 };
@@ -55,13 +65,40 @@ static void check_stack(const struct thread *thread)
 	die("a thread's stack has overflowed");
 }
 
+/* Called by a thread, or before main: then the values are the first ones. */
+static bool copy_variables(struct thread *thread)
+{
+	static char *first_values, *of_main;
+	static size_t size;
+
+	if (!rdmarun_variables_begin)
+		return true;
+	if (!first_values) {
+		of_main = rdmarun_variables_begin();
+		size = (size_t)(rdmarun_variables_end() - of_main);
+		first_values = malloc(size);
+		if (first_values)
+			memcpy(first_values, of_main, size);
+		return first_values;
+	}
+	thread->variables =
+		aligned_alloc(ALIGNMENT_OF_VARIABLES, (size + ALIGNMENT_OF_VARIABLES - 1) & -(size_t)ALIGNMENT_OF_VARIABLES);
+	if (!thread->variables)
+		return false;
+	memcpy(thread->variables, first_values, size);
+	thread->distance = (uint32_t)(uintptr_t)thread->variables - (uint32_t)(uintptr_t)of_main;
+	return true;
+}
+
 static struct thread *new_thread(void *(*run)(void *), void *argument, size_t stack)
 {
 	struct thread *thread = calloc(1, sizeof(*thread)), **end = &threads;
 
 	if (thread)
 		thread->memory = aligned_alloc(16, SAVED + 16 + stack);
-	if (!thread || !thread->memory) {
+	if (!thread || !thread->memory || !copy_variables(thread)) {
+		if (thread)
+			free(thread->memory);
 		free(thread);
 		return NULL;
 	}
@@ -85,6 +122,7 @@ static void free_thread(struct thread *thread)
 	while (*at != thread)
 		at = &(*at)->next;
 	*at = thread->next;
+	free(thread->variables);
 	free(thread->memory);
 	free(thread);
 }
@@ -104,7 +142,8 @@ __attribute__((noinline)) static void leave(void)
 /* In locks.c, which is linked only for programs that have such values, or locks other than mutexes. */
 __attribute__((weak)) void destroy_values(void);
 
-void **values_of_thread(void) { return current->values; }
+/* NULL after the end of all. */
+void **values_of_thread(void) { return current ? current->values : NULL; }
 
 __attribute__((noinline)) static void enter(struct thread *thread)
 {
@@ -121,6 +160,7 @@ __attribute__((noinline)) static void resume(struct thread *thread)
 	home = stack_pointer();
 	current = thread;
 	errno = thread->error;
+	set_variables(thread->distance);
 	set_stack_pointer(thread->sp);
 	if (thread->started) {
 		thread->rewinding = true;
@@ -131,6 +171,7 @@ __attribute__((noinline)) static void resume(struct thread *thread)
 	if (thread->wait)
 		asyncify_stop_unwind();
 	thread->error = errno;
+	set_variables(0);
 	check_stack(thread);
 	set_stack_pointer(home);
 	current = NULL;
@@ -211,28 +252,19 @@ static bool scheduler_ready(void *unused)
 	return any_can_run();
 }
 
-static struct {
-	int (*program)(int, char **);
-	int argc;
-	char **argv;
-} start;
-
-static void *run_program(void *unused)
+static void *run_main(void *unused)
 {
 	(void)unused;
-	return (void *)(intptr_t)start.program(start.argc, start.argv);
+	return (void *)(intptr_t)__main_void();
 }
 
-int run_with_threads(int (*program)(int, char **), int argc, char **argv)
+int run_with_threads(void)
 {
 	struct wait anybody = {.ready = scheduler_ready};
 	struct thread *first, *next;
 
-	start.program = program;
-	start.argc = argc;
-	start.argv = argv;
 	other_threads = &green_threads;
-	first = new_thread(run_program, NULL, STACK_OF_MAIN);
+	first = new_thread(run_main, NULL, STACK_OF_MAIN);
 	if (!first)
 		die("no memory for threads");
 	while (!first->done) {

@@ -29,7 +29,7 @@ int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *start, s
 	return 0;
 }
 
-/* The address whose GID is a group's: those of IPv4 are mapped. */
+/* The address of the GID of a group: those of IPv4 are mapped. */
 static struct rdmarun_address group_of(const union ibv_gid *gid)
 {
 	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff}, multicast_mapped[2] = {0xff, 0x0e};
@@ -153,7 +153,7 @@ int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *to)
 	return 0;
 }
 
-void ibv_ack_async_event(struct ibv_async_event *event) { (void)event; } /* the host was told when it was read */
+void ibv_ack_async_event(struct ibv_async_event *event) { (void)event; } /* the host was notified when it was read */
 
 const char *ibv_event_type_str(enum ibv_event_type event)
 {
@@ -259,7 +259,26 @@ int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index
 	return 0;
 }
 
-/* libibverbs exports it to its drivers' header only, whose numbers are others: IB and RoCE v1 are one. */
+ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *to, size_t most, uint32_t flags, size_t size)
+{
+	size_t found = 0;
+	struct ibv_gid_entry entry;
+
+	if (flags)
+		return -EOPNOTSUPP;
+	for (uint32_t index = 0; found < most; index++) {
+		int error = _ibv_query_gid_ex(context, 1, index, &entry, 0, sizeof(entry));
+
+		if (error == ENODATA)
+			continue; /* an empty entry */
+		if (error)
+			break; /* the end of the table */
+		memcpy((char *)to + found++ * size, &entry, size < sizeof(entry) ? size : sizeof(entry));
+	}
+	return (ssize_t)found;
+}
+
+/* libibverbs exports it to the header of its drivers only. The numbers there differ: IB and RoCE v1 are one. */
 int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned index, int *type);
 
 int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned index, int *type)

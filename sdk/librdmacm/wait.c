@@ -1,6 +1,6 @@
 /*
- * Waiting.  A guest has one thread of the machine's: whoever waits here waits for all of the program's threads at once, in
- * one call of the host's.
+ * Waiting.  A guest has one thread of the machine.  So a wait here waits for all of the program's threads at once, with
+ * one call of the host.
  */
 #include <errno.h>
 #include <sched.h>
@@ -26,8 +26,8 @@ int64_t clock_now(void)
 	return (int64_t)now;
 }
 
-/* Waits for anybody's entry or deadline; tells the others, and whether one of wait's entries is there. */
-static int32_t wait_for_anybody(const struct wait *wait, bool look_only, bool *found)
+/* Waits for an entry or deadline of any thread, and wakes it; *found: an entry of wait is ready. */
+static int32_t wait_for_all_threads(const struct wait *wait, bool look_only, bool *found)
 {
 	static struct rdmarun_poll_entry all[MAX_ENTRIES];
 	int64_t deadline = wait->deadline, timeout;
@@ -51,7 +51,7 @@ static int32_t wait_for_anybody(const struct wait *wait, bool look_only, bool *f
 	return result;
 }
 
-/* Tells whether a handler ran that ends the wait. */
+/* Whether a handler ran that ends the wait. */
 static bool interrupted(const struct wait *wait)
 {
 	bool restart = true;
@@ -80,7 +80,7 @@ int wait_for(struct wait *wait, int64_t timeout_ns)
 			found = true;
 			continue;
 		}
-		result = wait_for_anybody(wait, false, &found);
+		result = wait_for_all_threads(wait, false, &found);
 		if (result == -RDMARUN_ECANCELED) {
 			if (!signals || !signals->terminate())
 				exit(STOPPED);
@@ -117,7 +117,7 @@ void give_way(void)
 	if (!other_threads)
 		return;
 	if (!other_threads->runnable())
-		wait_for_anybody(&wait, true, &found);
+		wait_for_all_threads(&wait, true, &found);
 	if (other_threads->runnable())
 		other_threads->run(&wait);
 }

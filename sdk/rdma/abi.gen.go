@@ -1039,40 +1039,40 @@ type AHAttr struct {
 // QPAttr: What a QP is (ibv_qp_attr).
 type QPAttr struct {
 	_                structs.HostLayout
-	StructSize       uint32 // size of this struct as the guest knows it, set before the call
-	State            QPState
-	QPNum            uint32 // the QP's number
-	DestQPNum        uint32 // the peer's QP
-	PathMTU          uint32 // in bytes
-	AccessFlags      Access // what the peer may do
-	MaxRdAtomic      uint32 // RDMA READs and atomics outstanding at once
-	MaxDestRdAtomic  uint32 // RDMA READs and atomics from the peer served at once
-	RetryCount       uint32 // how often to send again what is not acknowledged
-	RNRRetryCount    uint32 // how often to send again what found no receive posted; 7 means forever
-	MaxSendWR        uint32 // granted
-	MaxRecvWR        uint32 // granted
-	MaxSendSGE       uint32 // granted
-	MaxRecvSGE       uint32 // granted
-	MaxInlineData    uint32 // granted, in bytes
+	StructSize       uint32  // size of this struct as the guest knows it, set before the call
+	State            QPState // RESET, INIT, RTR, RTS, SQD, SQE or ERR
+	QPNum            uint32  // the QP's number
+	DestQPNum        uint32  // the peer's number
+	PathMTU          uint32  // bytes of payload in a packet
+	AccessFlags      Access  // what the peer may do, such as REMOTE_WRITE
+	MaxRdAtomic      uint32  // READs and atomics outstanding as initiator
+	MaxDestRdAtomic  uint32  // READs and atomics outstanding as target
+	RetryCount       uint32  // repeats of an unanswered packet
+	RNRRetryCount    uint32  // repeats of a send that finds no receive; 7 means forever
+	MaxSendWR        uint32  // granted
+	MaxRecvWR        uint32  // granted
+	MaxSendSGE       uint32  // granted
+	MaxRecvSGE       uint32  // granted
+	MaxInlineData    uint32  // granted, in bytes
 	_                uint32
-	CurState         QPState
-	QKey             uint32 // of datagrams
-	RQPSN            uint32 // number of the next packet that is received
-	SQPSN            uint32 // number of the next packet that is sent
-	MinRNRTimer      uint32 // how long a peer shall wait for a receive, a code; 0 is 655.36 ms
-	Timeout          uint32 // how long to wait for an acknowledgement, 4.096 us * 2^n; 0 means forever
-	PkeyIndex        uint32
-	PortNum          uint32 // of the own device
-	EnSQDAsyncNotify uint32 // 1: an event when the send queue has drained
-	SQDraining       uint32 // 1 in SQD, while it has not
-	PathMigState     uint32 // enum ibv_mig_state
-	RateLimit        uint32 // in kbit/s
-	AltPkeyIndex     uint32
-	AltPortNum       uint32
-	AltTimeout       uint32
-	Reserved2        uint32 // 0
-	AH               AHAttr // the way to the peer
-	AltAH            AHAttr
+	CurState         QPState // the assumed current state
+	QKey             uint32  // key of datagrams
+	RQPSN            uint32  // packet sequence number it expects next
+	SQPSN            uint32  // packet sequence number it sends next
+	MinRNRTimer      uint32  // code of the time it asks a sender to wait; 0 is 655.36ms, 1 is 10us
+	Timeout          uint32  // code n of the local ACK timeout, 4.096 us * 2^n; 0 means forever
+	PkeyIndex        uint32  // index of the partition key
+	PortNum          uint32  // port of the device
+	EnSQDAsyncNotify uint32  // an event when the send queue is drained
+	SQDraining       uint32  // set in SQD, while the send queue is not drained
+	PathMigState     uint32  // enum ibv_mig_state
+	RateLimit        uint32  // in kbit/s
+	AltPkeyIndex     uint32  // pkey_index of the alternate path
+	AltPortNum       uint32  // port_num of the alternate path
+	AltTimeout       uint32  // timeout of the alternate path
+	Reserved2        uint32  // 0
+	AH               AHAttr  // the peer's address
+	AltAH            AHAttr  // the peer's address on the alternate path
 }
 
 // ConnParam: The parameters of a connection (rdma_conn_param). All zero means no RDMA READs and no
@@ -1096,13 +1096,13 @@ type ConnParam struct {
 type CMEvent struct {
 	_          structs.HostLayout
 	StructSize uint32 // size of this struct as the guest knows it, set before the call
-	EP         Handle // whose event it is; for CONNECT_REQUEST the new endpoint, the guest's to destroy
+	EP         Handle // the endpoint of the event; for CONNECT_REQUEST the new endpoint, the guest's to destroy
 	Listener   Handle // CONNECT_REQUEST: the listening endpoint; else 0
 	Type       EventType
 	Status     int32 // 0, a negative errno, or a positive reason of the peer (REJECTED, UNREACHABLE)
 	_          uint32
 	Param      ConnParam // what the peer sent with the message, seen from this side
-	AH         AHAttr    // datagrams: how to reach the peer or the group, whose QP is param.qp_num
+	AH         AHAttr    // datagrams: how to reach the peer or the group; param.qp_num is its QP
 	QKey       uint32    // datagrams: of the peer or the group
 	Held       Handle    // of a channel that holds its events: for ack_event; else 0
 	Arg        uint64    // multicast: the tag of the join; USER: that of write_event

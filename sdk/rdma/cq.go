@@ -19,7 +19,7 @@ func createCQ(place Handle, entries int) (*CQ, error) {
 	return &CQ{h}, nil
 }
 
-// CreateCQEx makes a completion queue on the default device whose completions have these fields and time stamps;
+// CreateCQEx makes a completion queue on the default device, with these fields and time stamps in its completions.
 // EOPNOTSUPP where the device has none of them.
 func CreateCQEx(entries int, fields WCFields) (*CQ, error) {
 	h, err := handle("create_cq_ex", abiCreateCQEx(0, uint32(entries), fields))
@@ -29,7 +29,7 @@ func CreateCQEx(entries int, fields WCFields) (*CQ, error) {
 	return &CQ{h}, nil
 }
 
-// PollTimestamps takes up to len(wcs) completions without waiting, and tells when each came; stamps is as long.
+// PollTimestamps takes up to len(wcs) completions without waiting, with the time when each came; stamps is as long.
 func (c *CQ) PollTimestamps(wcs []WC, stamps []Timestamp) (int, error) {
 	result := abiPollCQTimestamps(
 		c.Handle, unsafe.SliceData(wcs), unsafe.SliceData(stamps), uint32(min(len(wcs), len(stamps))),
@@ -50,7 +50,7 @@ func (c *CQ) WaitTimestamps(wcs []WC, stamps []Timestamp, timeout time.Duration)
 	return int(result), nil
 }
 
-// Resize makes room for so many completions.
+// Resize makes room for a number of completions.
 func (c *CQ) Resize(entries int) error {
 	return check("resize_cq", abiResizeCQ(c.Handle, uint32(entries)))
 }

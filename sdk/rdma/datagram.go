@@ -23,8 +23,8 @@ func (pd *PD) CreateAH(attr AHAttr) (*AddressHandle, error) {
 	return ah.made(handle("create_ah", abiCreateAH(pd.Handle, &attr, &ah.AH)))
 }
 
-// CreateAHFromWC makes the address handle of the way back to a datagram's sender, the QP wc.SrcQP.  received is the
-// receive's buffer, which begins with the header of GRHSize bytes.
+// CreateAHFromWC creates the address handle for an answer to a datagram's sender, the QP wc.SrcQP. The receive's
+// buffer is received. It begins with the header of GRHSize bytes.
 func (pd *PD) CreateAHFromWC(wc WC, received []byte) (*AddressHandle, error) {
 	ah := &AddressHandle{}
 	header, err := grh("create_ah_from_wc", received)

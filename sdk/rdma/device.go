@@ -5,8 +5,8 @@ import (
 	"unsafe"
 )
 
-// WaitAsync waits for the next asynchronous event of the default device: of the guest's own QPs, CQs and shared receive
-// queues on it, of a port, or of the device itself.
+// WaitAsync waits for the next asynchronous event of the default device. It is an event of the guest's own QPs, CQs
+// and shared receive queues on it, of a port, or of the device itself.
 func WaitAsync(timeout time.Duration) (AsyncEvent, error) { return waitAsync(0, timeout) }
 
 // WaitAsync is the function of that name for the endpoint's device.

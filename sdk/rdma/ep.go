@@ -100,7 +100,7 @@ func (ep *EP) Reject(privateData []byte) error {
 // Disconnect ends the connection; both sides get DISCONNECTED.
 func (ep *EP) Disconnect() error { return check("disconnect", abiDisconnect(ep.Handle)) }
 
-// Notify tells the connection manager of an asynchronous event of the endpoint's QP: AsyncCommEst, data before the
+// Notify passes an asynchronous event of the endpoint's QP to the connection manager: AsyncCommEst, data before the
 // peer's last message, brings ESTABLISHED.
 func (ep *EP) Notify(event AsyncEventType) error {
 	return check("notify", abiNotify(ep.Handle, uint32(event)))

@@ -298,7 +298,7 @@ func abiCreateCQ(ep Handle, entries uint32) int32
 //go:noescape
 func abiDestroyCQ(cq Handle) int32
 
-// abiResizeCQ: Makes room for so many completions (ibv_resize_cq(3)).
+// abiResizeCQ: Makes room for a number of completions (ibv_resize_cq(3)).
 //
 //go:wasmimport rdma resize_cq
 //go:noescape
@@ -319,8 +319,8 @@ func abiModerateCQ(cq Handle, count uint32, periodUs uint32) int32
 //go:noescape
 func abiPollCQ(cq Handle, wc *WC, max uint32) int32
 
-// abiSpinCQ: Polls in native code until there is a completion, at most so many times. This gives
-// the lowest latency to a guest without other work.
+// abiSpinCQ: Polls in native code until there is a completion, or `attempts` times. This gives the
+// lowest latency to a guest without other work.
 //
 //go:wasmimport rdma spin_cq
 //go:noescape
@@ -416,9 +416,9 @@ func abiGetRequest(ep Handle, timeoutNS int64) int32
 //go:noescape
 func abiEPEvent(ep Handle, event *CMEvent) int32
 
-// abiHoldEvents: Says whether the events of a channel are acknowledged as they are read, which they
-// are unless told otherwise, or with ack_event. One that is not acknowledged keeps its endpoint (a
-// request: the listener) from being destroyed or migrated.
+// abiHoldEvents: Sets whether the events of a channel are acknowledged as they are read (the
+// default), or by ack_event. One that is not acknowledged keeps its endpoint (a request: the
+// listener) from being destroyed or migrated.
 //
 //go:wasmimport rdma hold_events
 //go:noescape
@@ -438,7 +438,7 @@ func abiAckEvent(event Handle) int32
 func abiWriteEvent(ep Handle, status int64, arg int64) int32
 
 // abiSetLocalECE: Sets the enhanced connection establishment options to offer or to answer with, of
-// an endpoint whose QP is not its own (rdma_set_local_ece(3)).
+// an endpoint without a QP of its own (rdma_set_local_ece(3)).
 //
 //go:wasmimport rdma set_local_ece
 //go:noescape
@@ -471,7 +471,7 @@ func abiSetECE(qp Handle, ece *ECE) int32
 //go:noescape
 func abiQueryECE(qp Handle, ece *ECE) int32
 
-// abiNotify: Tells the connection manager of an asynchronous event of the endpoint's QP
+// abiNotify: Reports to the connection manager an asynchronous event of the endpoint's QP
 // (rdma_notify(3)): COMM_EST (4), data before the peer's last message, brings ESTABLISHED.
 //
 //go:wasmimport rdma notify
@@ -552,7 +552,7 @@ func abiQuerySRQ(srq Handle, attr *SRQAttr) int32
 //go:noescape
 func abiArmSRQ(srq Handle, srqLimit uint32) int32
 
-// abiResizeSRQ: Makes room for so many receives (ibv_modify_srq(3)).
+// abiResizeSRQ: Makes room for a number of receives (ibv_modify_srq(3)).
 //
 //go:wasmimport rdma resize_srq
 //go:noescape
@@ -683,7 +683,7 @@ func abiQueryDevice(ep Handle, attr *DeviceAttr) int32
 //go:noescape
 func abiQueryRoute(ep Handle, path unsafe.Pointer, size uint32) int32
 
-// abiCreateCQEx: Makes a completion queue whose completions have these fields and time stamps
+// abiCreateCQEx: Makes a completion queue that has these fields and time stamps of completions
 // (ibv_create_cq_ex(3)). It is polled and destroyed as any other; a field of wc that it was not
 // made with is 0.
 //
@@ -698,7 +698,8 @@ func abiCreateCQEx(ep Handle, entries uint32, fields WCFields) int32
 //go:noescape
 func abiPollCQTimestamps(cq Handle, wc *WC, timestamps *Timestamp, max uint32) int32
 
-// abiWaitCQTimestamps: Waits until there is a completion, as wait_cq does, and tells when it came.
+// abiWaitCQTimestamps: Waits until there is a completion, as wait_cq does, with the time when it
+// came.
 //
 //go:wasmimport rdma wait_cq_timestamps
 //go:noescape
@@ -717,7 +718,7 @@ func abiRegMRIova(pd Handle, start unsafe.Pointer, length uint32, iova int64, ac
 //go:wasmimport rdma rereg_mr
 func abiReregMR(mr Handle, change *MRChange, keys *MR) int32
 
-// abiQueryPkey: Tells a partition key of a port (ibv_query_pkey(3)).
+// abiQueryPkey: Returns a partition key of a port (ibv_query_pkey(3)).
 //
 //go:wasmimport rdma query_pkey
 //go:noescape
@@ -750,8 +751,8 @@ func abiQueryPort(ep Handle, port uint32, attr *PortAttr) int32
 // req_notify requested; IN of a comp_channel: an event of its CQs. PRI of an ep, a device or 0: an
 // asynchronous event of its device, of that, or of the default device, for wait_async. IN of an
 // eventfd: it is not 0; OUT: it can be added to. What is there is there again at the next call,
-// until it is taken. A guest that has to wait for something of its own as well, or whose threads
-// end each other's waits, adds an eventfd.
+// until it is taken. A guest that has to wait for something of its own as well, or that has threads
+// which end each other's waits, adds an eventfd.
 //
 //go:wasmimport rdma poll_set
 //go:noescape

@@ -2,7 +2,7 @@
 
 // # Functions
 //
-// Which functions of this package call which host function, whose name is that of the man page without rdma_ or ibv_.
+// Which functions of this package call which host function. The name of that is that of the man page without rdma_ or ibv_.
 //
 //	abi_version           HostVersion
 //	has_function          HasFunction

@@ -26,7 +26,7 @@ func (s *SRQ) Query() (SRQAttr, error) {
 // Arm asks for one SRQ_LIMIT_REACHED when fewer receives are left; 0 for none.
 func (s *SRQ) Arm(limit int) error { return check("arm_srq", abiArmSRQ(s.Handle, uint32(limit))) }
 
-// Resize makes room for so many receives.
+// Resize makes room for a number of receives.
 func (s *SRQ) Resize(maxWR int) error {
 	return check("resize_srq", abiResizeSRQ(s.Handle, uint32(maxWR)))
 }

@@ -6,7 +6,8 @@ import (
 	"unsafe"
 )
 
-// Stream carries bytes to and from another role of the run, beside the fabric; of ListenStream it takes connections.
+// Stream carries bytes to and from another role of the run, outside of the fabric. One of ListenStream accepts
+// connections.
 type Stream struct {
 	Handle  Handle
 	Timeout time.Duration // of Read and Write; those of a new stream wait forever

@@ -95,10 +95,10 @@ func (c *CompChannel) Destroy() error {
 	return check("destroy_comp_channel", abiDestroyCompChannel(c.Handle))
 }
 
-// CreateCQ makes a completion queue whose events come by the channel.
+// CreateCQ makes a completion queue that sends its events to the channel.
 func (c *CompChannel) CreateCQ(entries int) (*CQ, error) { return createCQ(c.Handle, entries) }
 
-// WaitEvent waits for an event that RequestNotify of one of the CQs asked for, and tells which CQ it is.
+// WaitEvent waits for an event that RequestNotify of one of the CQs asked for, and returns that CQ.
 func (c *CompChannel) WaitEvent(timeout time.Duration) (*CQ, error) {
 	h, err := handle("wait_cq_event", abiWaitCQEvent(c.Handle, int64(timeout)))
 	if err != nil {

@@ -13,8 +13,8 @@ func (pd *PD) AllocMW(windowType int) (*Window, error) {
 	return &Window{h}, nil
 }
 
-// BindMW posts a request to bind a window to a part of a region, and writes the new key to bind.RKey: it is good once
-// the request has completed.
+// BindMW posts a request to bind a window to a part of a region, and writes the new key to bind.RKey. The key is valid
+// once the request has completed.
 func (q *QP) BindMW(w *Window, bind *MWBind) error {
 	return check("bind_mw", abiBindMW(q.Handle, w.Handle, bind))
 }

@@ -2,10 +2,12 @@
 
 use super::error::{check, Error, Result};
 use super::host::nanoseconds;
-use super::memory::{Memory, Pd};
+use super::memory::{Memory, Pd, Region};
+use super::srq::Srq;
 use super::sys;
+use super::window::Window;
 use super::work::{Completion, Op, PostError, Queue};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
@@ -22,7 +24,7 @@ impl Drop for ChannelHandle {
     }
 }
 
-/// The sizes of a reliable QP's queues.
+/// The sizes of a QP's queues.
 #[derive(Clone, Copy)]
 pub struct QpOptions {
     pub sends: u32,
@@ -30,9 +32,9 @@ pub struct QpOptions {
 }
 
 impl QpOptions {
-    fn attr(&self) -> sys::QpInitAttr {
+    fn attr(&self, qp_type: u32, srq: Option<&Srq>) -> sys::QpInitAttr {
         sys::QpInitAttr {
-            qp_type: sys::QPT_RC, max_send_wr: self.sends, max_recv_wr: self.receives, max_send_sge: 1, max_recv_sge: 1,
+            srq: srq.map_or(0, |s| s.handle()), qp_type, max_send_wr: self.sends, max_recv_wr: self.receives, max_send_sge: 1, max_recv_sge: 1,
             ..Default::default()
         }
     }
@@ -61,9 +63,18 @@ impl EventChannel {
 
     /// Listens on a local address; each request comes with a QP.
     pub fn listen(&self, local: SocketAddr, pd: &Pd, options: QpOptions, backlog: u32) -> Result<Listener> {
+        self.listener(local, pd, options, backlog, None)
+    }
+
+    /// Listens likewise; the QPs of requests receive from a shared queue.
+    pub fn listen_shared(&self, local: SocketAddr, pd: &Pd, options: QpOptions, backlog: u32, srq: &Srq) -> Result<Listener> {
+        self.listener(local, pd, options, backlog, Some(srq.clone()))
+    }
+
+    fn listener(&self, local: SocketAddr, pd: &Pd, options: QpOptions, backlog: u32, srq: Option<Srq>) -> Result<Listener> {
         let info = sys::AddrInfo { flags: sys::RAI_PASSIVE, source: local.into(), ..Default::default() };
-        let handle = self.create(&info, pd, options)?;
-        let listener = Listener { handle, pd: pd.clone(), channel: self.clone() };
+        let handle = self.create(&info, pd, options, srq.as_ref())?;
+        let listener = Listener { handle, srq, pd: pd.clone(), channel: self.clone() };
         check("listen", unsafe { sys::listen(handle, backlog) })?;
         Ok(listener)
     }
@@ -71,18 +82,31 @@ impl EventChannel {
     /// An endpoint that is ready to connect to a peer.  It waits.
     pub fn dial(&self, peer: SocketAddr, pd: &Pd, options: QpOptions) -> Result<Ep> {
         let info = sys::AddrInfo { destination: peer.into(), ..Default::default() };
-        Ep::adopt(self.create(&info, pd, options)?, self, pd)
+        Ep::adopt(self.create(&info, pd, options, None)?, self, pd)
     }
 
-    fn create(&self, info: &sys::AddrInfo, pd: &Pd, options: QpOptions) -> Result<sys::Handle> {
-        check("create_ep", unsafe { sys::create_ep(self.0 .0, info, pd.handle(), &options.attr()) })
+    /// An endpoint for datagrams at a local address; port 0 is any.
+    pub fn datagrams(&self, local: SocketAddr, pd: &Pd, options: QpOptions) -> Result<Ep> {
+        let handle = check("create_id", unsafe { sys::create_id(self.0 .0, sys::PS_UDP) })?;
+        let mut ep = Ep::bare(handle, self, pd);
+        check("bind_addr", unsafe { sys::bind_addr(handle, &local.into()) })?;
+        let attr = options.attr(sys::QPT_UD, None);
+        check("create_qp", unsafe { sys::create_qp(handle, pd.handle(), &attr) })?;
+        ep.find_queues(None)?;
+        Ok(ep)
+    }
+
+    fn create(&self, info: &sys::AddrInfo, pd: &Pd, options: QpOptions, srq: Option<&Srq>) -> Result<sys::Handle> {
+        let attr = options.attr(sys::QPT_RC, srq);
+        check("create_ep", unsafe { sys::create_ep(self.0 .0, info, pd.handle(), &attr) })
     }
 
     pub fn handle(&self) -> sys::Handle {
         self.0 .0
     }
 
-    /// Waits for the next event of any endpoint, whose handle is `event.0.ep`.  `Listener::request_of` takes a CONNECT_REQUEST.
+    /// Waits for the next event of any endpoint; `event.0.ep` is its handle.  `Listener::request_of` takes a
+    /// CONNECT_REQUEST.
     pub fn wait_any(&self, timeout: Option<Duration>) -> Result<Event> {
         self.wait(0, timeout)
     }
@@ -97,8 +121,10 @@ impl EventChannel {
 /// An endpoint that takes connections.
 pub struct Listener {
     handle: sys::Handle,
+    // Dropped after the endpoint.
+    srq: Option<Srq>,
     pd: Pd,
-    channel: EventChannel, // dropped after the endpoint
+    channel: EventChannel,
 }
 
 impl Drop for Listener {
@@ -107,7 +133,7 @@ impl Drop for Listener {
     }
 }
 
-/// Somebody who wants to connect: accept or reject the endpoint.
+/// A request to connect: accept or reject the endpoint.
 pub struct Request {
     pub ep: Ep,
     pub event: Event,
@@ -129,12 +155,14 @@ impl Listener {
         self.request_of(self.channel.wait(self.handle, timeout)?)
     }
 
-    /// The request of an event whose `listener` is this one.
+    /// The request of an event with this `listener`.
     pub fn request_of(&self, event: Event) -> Result<Request> {
         if event.0.event != sys::EVENT_CONNECT_REQUEST {
             return Err(unexpected(&event, sys::EVENT_CONNECT_REQUEST));
         }
-        Ok(Request { ep: Ep::adopt(event.0.ep, &self.channel, &self.pd)?, event })
+        let mut ep = Ep::bare(event.0.ep, &self.channel, &self.pd);
+        ep.find_queues(self.srq.as_ref())?;
+        Ok(Request { ep, event })
     }
 }
 
@@ -161,11 +189,33 @@ impl Drop for Ep {
 impl Ep {
     /// Takes over an endpoint with a QP that calls of `sys` made; it is destroyed with the `Ep`.
     pub fn adopt(handle: sys::Handle, channel: &EventChannel, pd: &Pd) -> Result<Ep> {
-        let mut ep = Ep { handle, sends: Queue::new(0, 0), receives: Queue::new(0, 0), pd: pd.clone(), channel: channel.clone() };
-        let qp = check("ep_qp", unsafe { sys::ep_qp(handle) })?;
-        ep.sends = Queue::new(qp, check("ep_send_cq", unsafe { sys::ep_send_cq(handle) })?);
-        ep.receives = Queue::new(qp, check("ep_recv_cq", unsafe { sys::ep_recv_cq(handle) })?);
+        let mut ep = Ep::bare(handle, channel, pd);
+        ep.find_queues(None)?;
         Ok(ep)
+    }
+
+    fn bare(handle: sys::Handle, channel: &EventChannel, pd: &Pd) -> Ep {
+        Ep { handle, sends: Queue::new(0, 0), receives: Queue::new(0, 0), pd: pd.clone(), channel: channel.clone() }
+    }
+
+    fn find_queues(&mut self, srq: Option<&Srq>) -> Result<()> {
+        let qp = check("ep_qp", unsafe { sys::ep_qp(self.handle) })?;
+        self.sends = Queue::new(qp, check("ep_send_cq", unsafe { sys::ep_send_cq(self.handle) })?);
+        let cq = check("ep_recv_cq", unsafe { sys::ep_recv_cq(self.handle) })?;
+        self.receives = srq.map_or_else(|| Queue::new(qp, cq), |shared| Queue::shared(qp, cq, shared));
+        Ok(())
+    }
+
+    /// The QP, for functions of `call`.
+    pub fn qp(&self) -> sys::Handle {
+        self.sends.qp()
+    }
+
+    /// The number of the QP, for datagrams.
+    pub fn qp_number(&self) -> Result<u32> {
+        let mut attr = sys::QpAttr::default();
+        check("query_qp", unsafe { sys::query_qp(self.qp(), &mut attr) })?;
+        Ok(attr.qp_num)
     }
 
     pub fn handle(&self) -> sys::Handle {
@@ -204,6 +254,46 @@ impl Ep {
         Ok(())
     }
 
+    /// Sets the options of enhanced connection establishment to offer, or to answer with.
+    pub fn set_local_ece(&self, ece: &sys::Ece) -> Result<()> {
+        check("set_local_ece", unsafe { sys::set_local_ece(self.handle, ece) })?;
+        Ok(())
+    }
+
+    /// The options that the peer offered, or answered with.
+    pub fn remote_ece(&self) -> Result<sys::Ece> {
+        let mut ece = sys::Ece::default();
+        check("get_remote_ece", unsafe { sys::get_remote_ece(self.handle, &mut ece) })?;
+        Ok(ece)
+    }
+
+    /// Joins a group; MULTICAST_JOIN follows, of which `Route::of` makes the way to the group.  The tag is `arg` of its events.
+    pub fn join_multicast(&self, group: IpAddr, tag: u64) -> Result<()> {
+        let address = SocketAddr::from((group, 0)).into();
+        check("join_multicast", unsafe { sys::join_multicast(self.handle, &address, tag as i64) })?;
+        Ok(())
+    }
+
+    pub fn leave_multicast(&self, group: IpAddr) -> Result<()> {
+        let address = SocketAddr::from((group, 0)).into();
+        check("leave_multicast", unsafe { sys::leave_multicast(self.handle, &address) })?;
+        Ok(())
+    }
+
+    /// Posts a request to bind a window to a range of a region, and gives its number.  The region needs `sys::ACCESS_MW_BIND`.
+    pub fn bind(
+        &mut self, window: &mut Window, region: &Region, range: Range<usize>, access: u32,
+    ) -> std::result::Result<u64, PostError> {
+        assert!(range.start <= range.end && range.end <= region.len(), "{:?} of {} bytes", range, region.len());
+        let bind = sys::MwBind {
+            addr: region.address() + range.start as u64, length: (range.end - range.start) as u64, mr: region.handle(), access,
+            ..Default::default()
+        };
+        let id = self.sends.bind(window, region.into(), bind)?;
+        window.region = Some(region.clone());
+        Ok(id)
+    }
+
     /// Ends the connection; both sides get DISCONNECTED.
     pub fn disconnect(&self) -> Result<()> {
         check("disconnect", unsafe { sys::disconnect(self.handle) })?;
@@ -235,8 +325,15 @@ impl Ep {
         self.receives.recv(memory.into(), range)
     }
 
-    /// Posts a send request and polls for the end of a receive, the answer, in one call of the host: the shortest way there
-    /// and back.  None when none has come after so many attempts; the request is posted then as well.
+    /// Posts a receive, and polls up to so many times for the end of one, in one call of the host.
+    pub fn post_recv_spin(
+        &mut self, memory: impl Into<Memory>, range: Range<usize>, attempts: u32,
+    ) -> std::result::Result<Option<Completion>, PostError> {
+        self.receives.recv_spin(memory.into(), range, attempts)
+    }
+
+    /// Posts a send request and polls for the receive of the answer, in one call of the host: the shortest round trip.
+    /// None if no answer has come after so many attempts.  The request is posted then as well.
     pub fn ask(
         &mut self, op: Op, memory: impl Into<Memory>, range: Range<usize>, attempts: u32,
     ) -> std::result::Result<Option<Completion>, PostError> {

@@ -17,7 +17,7 @@ pub struct Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// An error that no host function told.
+    /// An error that no host function returned.
     pub(crate) fn of(function: &'static str, text: String) -> Error {
         Error { function, errno: 0, text }
     }

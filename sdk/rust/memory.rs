@@ -2,6 +2,7 @@
 
 use super::error::{check, Error, Result};
 use super::sys;
+use std::cell::Cell;
 use std::ops::{Deref, DerefMut, Range};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,31 +31,47 @@ impl Pd {
 
     /// Zeroed memory for messages; peers do not reach it but by what is sent and received.
     pub fn buffer(&self, length: usize) -> Result<Buffer> {
-        Ok(Buffer(Registered::new(self, length, sys::ACCESS_LOCAL_WRITE)?))
+        Ok(Buffer(Registered::new(self, length, sys::ACCESS_LOCAL_WRITE, None)?))
     }
 
     /// Zeroed memory that peers reach as access allows.
     pub fn region(&self, length: usize, access: u32) -> Result<Region> {
-        Ok(Region(Rc::new(Registered::new(self, length, access)?)))
+        Ok(Region(Rc::new(Registered::new(self, length, access, None)?)))
+    }
+
+    /// The same under an address of the program's choice, a multiple of a page.  The offset of the memory in its page is added,
+    /// as devices want it: `Region::address` has the sum.  No request of this guest takes the region.
+    pub fn region_at(&self, length: usize, access: u32, page: u64) -> Result<Region> {
+        Ok(Region(Rc::new(Registered::new(self, length, access, Some(page))?)))
     }
 }
 
-/// Memory and its registration.  It is of u64, so that each eighth byte begins a word for atomics, and stands where it is.
+/// The bytes of a page, as devices count.
+const PAGE: u64 = 4096;
+
+/// Memory and its registration.  It is of u64, so that each eighth byte begins a word for atomics.  It does not move.
 struct Registered {
     handle: sys::Handle,
-    keys: sys::Mr,
+    keys: Cell<sys::Mr>,
     words: *mut [u64],
     length: usize,
     _pd: Pd, // dropped after the registration
 }
 
 impl Registered {
-    fn new(pd: &Pd, length: usize, access: u32) -> Result<Registered> {
+    fn new(pd: &Pd, length: usize, access: u32, page: Option<u64>) -> Result<Registered> {
         let words = Box::into_raw(vec![0u64; (length + 7) / 8].into_boxed_slice());
         let mut keys = sys::Mr::default();
-        let result = unsafe { sys::reg_mr(pd.handle(), words as *const u8, length as u32, access, &mut keys) };
-        match check("reg_mr", result) {
-            Ok(handle) => Ok(Registered { handle, keys, words, length, _pd: pd.clone() }),
+        let (of, start, size) = (pd.handle(), words as *const u8, length as u32);
+        let result = match page {
+            None => check("reg_mr", unsafe { sys::reg_mr(of, start, size, access, &mut keys) }),
+            Some(page) => {
+                let iova = (page + (start as u64) % PAGE) as i64;
+                check("reg_mr_iova", unsafe { sys::reg_mr_iova(of, start, size, iova, access, &mut keys) })
+            }
+        };
+        match result {
+            Ok(handle) => Ok(Registered { handle, keys: Cell::new(keys), words, length, _pd: pd.clone() }),
             Err(error) => {
                 drop(unsafe { Box::from_raw(words) });
                 Err(error)
@@ -100,12 +117,25 @@ pub struct Region(Rc<Registered>);
 impl Region {
     /// What a peer calls its first byte.
     pub fn address(&self) -> u64 {
-        self.0.keys.addr
+        self.0.keys.get().addr
     }
 
-    /// What a peer needs beside the address.
+    /// What a peer needs in addition to the address.
     pub fn rkey(&self) -> u32 {
-        self.0.keys.rkey
+        self.0.keys.get().rkey
+    }
+
+    pub fn handle(&self) -> sys::Handle {
+        self.0.handle
+    }
+
+    /// Changes what peers may do; its key may be another then.
+    pub fn set_access(&self, access: u32) -> Result<()> {
+        let change = sys::MrChange { flags: sys::REREG_ACCESS, access, ..Default::default() };
+        let mut keys = self.0.keys.get();
+        check("rereg_mr", unsafe { sys::rereg_mr(self.0.handle, &change, &mut keys) })?;
+        self.0.keys.set(keys);
+        Ok(())
     }
 
     pub fn len(&self) -> usize {
@@ -178,6 +208,6 @@ impl Memory {
         };
         assert!(range.start <= range.end, "{:?}", range);
         let at = of.at(range.start, range.end - range.start);
-        sys::Sge { addr: at as u64, length: (range.end - range.start) as u32, lkey: of.keys.lkey }
+        sys::Sge { addr: at as u64, length: (range.end - range.start) as u32, lkey: of.keys.get().lkey }
     }
 }

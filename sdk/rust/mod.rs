@@ -2,7 +2,8 @@
 
 //! librdmacm and libibverbs as a WebAssembly guest of rdmarun sees them, safely.
 //!
-//! * `sys` is the ABI itself, made of rdmarun's table; the rest is by hand and calls it.
+//! * `sys` is the ABI itself, and `call` each of its functions with types of Rust, both made of rdmarun's table.  The rest is
+//!   by hand and calls them.
 //! * An `Error` has the function, Linux's errno (`sys::EINVAL`...) and the host's sentence.
 //! * What a value stands for goes with it: an `Ep` destroys its QP and CQs before the memory that is posted there, memory
 //!   before its protection domain, endpoints before their channel.
@@ -14,18 +15,25 @@
 
 #![allow(dead_code, unused_imports)]
 
+pub mod call;
 pub mod sys;
 
 mod cm;
+mod datagram;
 mod error;
 mod host;
 mod memory;
 mod poll;
+mod srq;
+mod window;
 mod work;
 
 pub use cm::{Ep, Event, EventChannel, Listener, QpOptions, Request};
+pub use datagram::{Route, GRH, UDP_QKEY};
 pub use error::{Error, Result};
 pub use host::{barrier, clock, device_address, has_function, host_version, log, stop_requested, yield_now};
 pub use memory::{Buffer, Memory, Pd, Region};
 pub use poll::poll;
+pub use srq::Srq;
+pub use window::Window;
 pub use work::{Completion, Op, PostError};

@@ -869,23 +869,23 @@ impl Default for AhAttr {
 pub struct QpAttr {
     /// size of this struct as the guest knows it, set before the call
     pub struct_size: u32,
-    /// a value of qp_state
+    /// a value of qp_state; RESET, INIT, RTR, RTS, SQD, SQE or ERR
     pub qp_state: u32,
     /// the QP's number
     pub qp_num: u32,
-    /// the peer's QP
+    /// the peer's number
     pub dest_qp_num: u32,
-    /// in bytes
+    /// bytes of payload in a packet
     pub path_mtu: u32,
-    /// a value of access; what the peer may do
+    /// a value of access; what the peer may do, such as REMOTE_WRITE
     pub access_flags: u32,
-    /// RDMA READs and atomics outstanding at once
+    /// READs and atomics outstanding as initiator
     pub max_rd_atomic: u32,
-    /// RDMA READs and atomics from the peer served at once
+    /// READs and atomics outstanding as target
     pub max_dest_rd_atomic: u32,
-    /// how often to send again what is not acknowledged
+    /// repeats of an unanswered packet
     pub retry_cnt: u32,
-    /// how often to send again what found no receive posted; 7 means forever
+    /// repeats of a send that finds no receive; 7 means forever
     pub rnr_retry: u32,
     /// granted
     pub max_send_wr: u32,
@@ -899,36 +899,41 @@ pub struct QpAttr {
     pub max_inline_data: u32,
     /// 0
     pub reserved: u32,
-    /// a value of qp_state
+    /// a value of qp_state; the assumed current state
     pub cur_qp_state: u32,
-    /// of datagrams
+    /// key of datagrams
     pub qkey: u32,
-    /// number of the next packet that is received
+    /// packet sequence number it expects next
     pub rq_psn: u32,
-    /// number of the next packet that is sent
+    /// packet sequence number it sends next
     pub sq_psn: u32,
-    /// how long a peer shall wait for a receive, a code; 0 is 655.36 ms
+    /// code of the time it asks a sender to wait; 0 is 655.36ms, 1 is 10us
     pub min_rnr_timer: u32,
-    /// how long to wait for an acknowledgement, 4.096 us * 2^n; 0 means forever
+    /// code n of the local ACK timeout, 4.096 us * 2^n; 0 means forever
     pub timeout: u32,
+    /// index of the partition key
     pub pkey_index: u32,
-    /// of the own device
+    /// port of the device
     pub port_num: u32,
-    /// 1: an event when the send queue has drained
+    /// an event when the send queue is drained
     pub en_sqd_async_notify: u32,
-    /// 1 in SQD, while it has not
+    /// set in SQD, while the send queue is not drained
     pub sq_draining: u32,
     /// enum ibv_mig_state
     pub path_mig_state: u32,
     /// in kbit/s
     pub rate_limit: u32,
+    /// pkey_index of the alternate path
     pub alt_pkey_index: u32,
+    /// port_num of the alternate path
     pub alt_port_num: u32,
+    /// timeout of the alternate path
     pub alt_timeout: u32,
     /// 0
     pub reserved2: u32,
-    /// the way to the peer
+    /// the peer's address
     pub ah_attr: AhAttr,
+    /// the peer's address on the alternate path
     pub alt_ah_attr: AhAttr,
 }
 
@@ -986,7 +991,7 @@ impl Default for ConnParam {
 pub struct CmEvent {
     /// size of this struct as the guest knows it, set before the call
     pub struct_size: u32,
-    /// whose event it is; for CONNECT_REQUEST the new endpoint, the guest's to destroy
+    /// the endpoint of the event; for CONNECT_REQUEST the new endpoint, the guest's to destroy
     pub ep: Handle,
     /// CONNECT_REQUEST: the listening endpoint; else 0
     pub listener: Handle,
@@ -998,7 +1003,7 @@ pub struct CmEvent {
     pub reserved: u32,
     /// what the peer sent with the message, seen from this side
     pub param: ConnParam,
-    /// datagrams: how to reach the peer or the group, whose QP is param.qp_num
+    /// datagrams: how to reach the peer or the group; param.qp_num is its QP
     pub ah: AhAttr,
     /// datagrams: of the peer or the group
     pub qkey: u32,
@@ -1810,7 +1815,7 @@ imports! { _, {
 
     /// Does post_send and then spin_cq in one call, for the lowest latency: a message and the wait
     /// for its answer. The CQ may be any of the guest's. Returns the number of completions, 0 if
-    /// there were none; all requests are posted then. As post_send, whose result is in posted;
+    /// there were none; all requests are posted then. As post_send, with its result in posted;
     /// nothing is polled then.
     pub fn post_send_spin(qp: Handle, wrs: *const SendWr, count: u32, sges: *const Sge, num_sges: u32, posted: *mut u64, cq: Handle, wc: *mut Wc, max: u32, attempts: u32) -> i32;
 
@@ -1826,8 +1831,8 @@ imports! { _, {
     /// with a QP and goes with it.
     pub fn destroy_cq(cq: Handle) -> i32;
 
-    /// Makes room for so many completions (ibv_resize_cq(3)). EINVAL: none, more than the device
-    /// can hold, or fewer than are in it.
+    /// Makes room for a number of completions (ibv_resize_cq(3)). EINVAL: none, more than the
+    /// device can hold, or fewer than are in it.
     pub fn resize_cq(cq: Handle, entries: u32) -> i32;
 
     /// Has one completion event stand for count completions, or for those that come within a period
@@ -1839,9 +1844,9 @@ imports! { _, {
     /// one at a time. Returns the number of completions, 0 if there are none.
     pub fn poll_cq(cq: Handle, wc: *mut Wc, max: u32) -> i32;
 
-    /// Polls in native code until there is a completion, at most so many times. This gives the
-    /// lowest latency to a guest without other work. Returns the number of completions, 0 if there
-    /// were none.
+    /// Polls in native code until there is a completion, or `attempts` times. This gives the lowest
+    /// latency to a guest without other work. Returns the number of completions, 0 if there were
+    /// none.
     pub fn spin_cq(cq: Handle, wc: *mut Wc, max: u32, attempts: u32) -> i32;
 
     /// Waits until there is a completion: polls first, for latency, and sleeps in between when none
@@ -1909,9 +1914,9 @@ imports! { _, {
     /// made it. ENOENT: there is none.
     pub fn ep_event(ep: Handle, event: *mut CmEvent) -> i32;
 
-    /// Says whether the events of a channel are acknowledged as they are read, which they are
-    /// unless told otherwise, or with ack_event. One that is not acknowledged keeps its endpoint (a
-    /// request: the listener) from being destroyed or migrated.
+    /// Sets whether the events of a channel are acknowledged as they are read (the default), or by
+    /// ack_event. One that is not acknowledged keeps its endpoint (a request: the listener) from
+    /// being destroyed or migrated.
     pub fn hold_events(channel: Handle, hold: u32) -> i32;
 
     /// Acknowledges an event of a channel that holds them (rdma_ack_cm_event(3)).
@@ -1922,7 +1927,7 @@ imports! { _, {
     pub fn write_event(ep: Handle, status: i64, arg: i64) -> i32;
 
     /// Sets the enhanced connection establishment options to offer or to answer with, of an
-    /// endpoint whose QP is not its own (rdma_set_local_ece(3)). EINVAL: the endpoint has a QP,
+    /// endpoint without a QP of its own (rdma_set_local_ece(3)). EINVAL: the endpoint has a QP,
     /// which does this by itself, or vendor_id is 0.
     pub fn set_local_ece(ep: Handle, ece: *const Ece) -> i32;
 
@@ -1943,9 +1948,9 @@ imports! { _, {
     /// (ibv_query_ece(3)). EOPNOTSUPP: the device has none.
     pub fn query_ece(qp: Handle, ece: *mut Ece) -> i32;
 
-    /// Tells the connection manager of an asynchronous event of the endpoint's QP (rdma_notify(3)):
-    /// COMM_EST (4), data before the peer's last message, brings ESTABLISHED. EISCONN: it is
-    /// established. EINVAL: another event, or nothing to establish.
+    /// Reports to the connection manager an asynchronous event of the endpoint's QP
+    /// (rdma_notify(3)): COMM_EST (4), data before the peer's last message, brings ESTABLISHED.
+    /// EISCONN: it is established. EINVAL: another event, or nothing to establish.
     pub fn notify(ep: Handle, event: u32) -> i32;
 
     /// Gives an endpoint a QP with extended attributes (rdma_create_qp_ex(3)), or makes one without
@@ -1997,8 +2002,8 @@ imports! { _, {
     /// than the queue holds.
     pub fn arm_srq(srq: Handle, srq_limit: u32) -> i32;
 
-    /// Makes room for so many receives (ibv_modify_srq(3)). EINVAL: more are posted, or the device
-    /// cannot hold so many.
+    /// Makes room for a number of receives (ibv_modify_srq(3)). EINVAL: more are posted, or the
+    /// device cannot hold that number.
     pub fn resize_srq(srq: Handle, max_wr: u32) -> i32;
 
     /// Posts receives to a shared queue (ibv_post_srq_recv(3)), otherwise as post_recv. Returns the
@@ -2080,7 +2085,7 @@ imports! { _, {
     /// yet. ENOSPC: it needs more room.
     pub fn query_route(ep: Handle, path: *mut u8, size: u32) -> i32;
 
-    /// Makes a completion queue whose completions have these fields and time stamps
+    /// Makes a completion queue that has these fields and time stamps of completions
     /// (ibv_create_cq_ex(3)). It is polled and destroyed as any other; a field of wc that it was
     /// not made with is 0. Returns the CQ's handle. EOPNOTSUPP: the device has no such fields.
     /// EINVAL: no entries, or more than the device can hold.
@@ -2090,7 +2095,7 @@ imports! { _, {
     /// the number of completions, 0 if there are none.
     pub fn poll_cq_timestamps(cq: Handle, wc: *mut Wc, timestamps: *mut Timestamp, max: u32) -> i32;
 
-    /// Waits until there is a completion, as wait_cq does, and tells when it came. Returns the
+    /// Waits until there is a completion, as wait_cq does, with the time when it came. Returns the
     /// number of completions, at least 1. ETIMEDOUT: nothing completed in time. ECANCELED: the
     /// guest was asked to stop.
     pub fn wait_cq_timestamps(cq: Handle, wc: *mut Wc, timestamps: *mut Timestamp, max: u32, timeout_ns: i64) -> i32;
@@ -2108,9 +2113,9 @@ imports! { _, {
     /// EOPNOTSUPP: the device cannot; dereg_mr and reg_mr do.
     pub fn rereg_mr(mr: Handle, change: *const MrChange, keys: *mut Mr) -> i32;
 
-    /// Tells a partition key of a port (ibv_query_pkey(3)). Returns the key, its highest bit
-    /// telling a full member from a limited one. ENOENT: there is no such port or index. EINVAL: no
-    /// number of a port or an index.
+    /// Returns a partition key of a port (ibv_query_pkey(3)). Returns the key; its highest bit is
+    /// set for a full member, not for a limited one. ENOENT: there is no such port or index.
+    /// EINVAL: no number of a port or an index.
     pub fn query_pkey(ep: Handle, port: u32, index: u32) -> i32;
 
     /// Finds a partition key in a port's table (ibv_get_pkey_index(3)). Returns its index. ENOENT:
@@ -2137,11 +2142,11 @@ imports! { _, {
     /// 0: an asynchronous event of its device, of that, or of the default device, for wait_async.
     /// IN of an eventfd: it is not 0; OUT: it can be added to. What is there is there again at the
     /// next call, until it is taken. A guest that has to wait for something of its own as well, or
-    /// whose threads end each other's waits, adds an eventfd. Returns the number of entries whose
-    /// revents is not 0; 0 when the time is over. EINVAL: too many entries, or events that there
-    /// are not. ECANCELED: the guest was asked to stop. EMFILE: no descriptor is left to wait with.
-    /// ENOMEM: the budget has no 512 bytes for each entry. A handle that names nothing, or nothing
-    /// that can be waited for, is no error: its revents is NVAL.
+    /// that has threads which end each other's waits, adds an eventfd. Returns the number of
+    /// entries with a revents other than 0; 0 when the time is over. EINVAL: too many entries, or
+    /// events that there are not. ECANCELED: the guest was asked to stop. EMFILE: no descriptor is
+    /// left to wait with. ENOMEM: the budget has no 512 bytes for each entry. A handle that names
+    /// nothing, or nothing that can be waited for, is no error: its revents is NVAL.
     pub fn poll_set(entries: *mut PollEntry, count: u32, timeout_ns: i64) -> i32;
 
     /// Makes a counter that poll_set looks at (eventfd(2)): how one thread of a guest that has

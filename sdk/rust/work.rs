@@ -3,10 +3,14 @@
 use super::error::{check, Error, Result};
 use super::host::nanoseconds;
 use super::memory::{Buffer, Memory};
+use super::srq::Srq;
 use super::sys;
+use super::window::Window;
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
+use std::rc::Rc;
 use std::time::Duration;
 
 /// What a send request does.  Addresses and rkeys are the peer's.
@@ -22,6 +26,8 @@ pub enum Op {
     /// The old word comes to the request's memory.
     FetchAdd { address: u64, rkey: u32, add: u64 },
     CompareSwap { address: u64, rkey: u32, compare: u64, swap: u64 },
+    /// To the QP of a `Route`.
+    Datagram { route: u32, qpn: u32, qkey: u32 },
 }
 
 impl Op {
@@ -41,6 +47,9 @@ impl Op {
             Op::CompareSwap { address, rkey, compare, swap } => sys::SendWr {
                 opcode: sys::WR_ATOMIC_CMP_AND_SWP, remote_addr: address, rkey, compare_add: compare, swap, ..wr
             },
+            Op::Datagram { route, qpn, qkey } => {
+                sys::SendWr { opcode: sys::WR_SEND, ah: route, remote_qpn: qpn, remote_qkey: qkey, ..wr }
+            }
         }
     }
 }
@@ -103,46 +112,21 @@ impl Completion {
     }
 }
 
-/// One queue of a QP, with the memory that is posted there, and the CQ that tells of it.
-pub(crate) struct Queue {
-    qp: sys::Handle,
-    cq: sys::Handle,
+/// The memory that is posted to a queue, by the numbers of its requests.
+#[derive(Default)]
+pub(crate) struct Flying {
     posted: u64,
-    flying: HashMap<u64, Memory>,
+    memory: HashMap<u64, Memory>,
 }
 
-impl Queue {
-    pub(crate) fn new(qp: sys::Handle, cq: sys::Handle) -> Queue {
-        Queue { qp, cq, posted: 0, flying: HashMap::new() }
-    }
-
-    pub(crate) fn send(&mut self, op: Op, memory: Memory, range: Range<usize>) -> std::result::Result<u64, PostError> {
-        let (mut wr, sge) = (op.request(), memory.sge(&range));
-        wr.wr_id = self.posted;
-        let result = unsafe { sys::post_send(self.qp, &wr, 1, &sge, 1, std::ptr::null_mut()) };
-        self.keep(check("post_send", result), memory)
-    }
-
-    /// Posts, and polls a queue - this one's or another's CQ - in the same call of the host.
-    pub(crate) fn send_spin(
-        &mut self, op: Op, memory: Memory, range: Range<usize>, cq: sys::Handle, attempts: u32,
-    ) -> std::result::Result<Option<sys::Wc>, PostError> {
-        let (mut wr, sge, mut wc) = (op.request(), memory.sge(&range), sys::Wc::default());
-        wr.wr_id = self.posted;
-        let posted = std::ptr::null_mut();
-        let result = unsafe { sys::post_send_spin(self.qp, &wr, 1, &sge, 1, posted, cq, &mut wc, 1, attempts) };
-        self.keep(check("post_send_spin", result), memory)?;
-        Ok(if result > 0 { Some(wc) } else { None })
-    }
-
-    pub(crate) fn cq(&self) -> sys::Handle {
-        self.cq
-    }
-
-    pub(crate) fn recv(&mut self, memory: Memory, range: Range<usize>) -> std::result::Result<u64, PostError> {
-        let (wr, sge) = (sys::RecvWr { wr_id: self.posted, num_sge: 1, ..Default::default() }, memory.sge(&range));
-        let result = unsafe { sys::post_recv(self.qp, &wr, 1, &sge, 1, std::ptr::null_mut()) };
-        self.keep(check("post_recv", result), memory)
+impl Flying {
+    /// Posts a receive by a host function, and keeps its memory.
+    pub(crate) fn recv(
+        flying: &RefCell<Flying>, memory: Memory, range: Range<usize>, post: impl FnOnce(&sys::RecvWr, &sys::Sge) -> Result<u32>,
+    ) -> std::result::Result<u64, PostError> {
+        let mut flying = flying.borrow_mut();
+        let (wr, sge) = (sys::RecvWr { wr_id: flying.posted, num_sge: 1, ..Default::default() }, memory.sge(&range));
+        flying.keep(post(&wr, &sge), memory)
     }
 
     fn keep(&mut self, posted: Result<u32>, memory: Memory) -> std::result::Result<u64, PostError> {
@@ -151,8 +135,87 @@ impl Queue {
         }
         let id = self.posted;
         self.posted += 1;
-        self.flying.insert(id, memory);
+        self.memory.insert(id, memory);
         Ok(id)
+    }
+}
+
+/// One queue of a QP, with the memory that is posted there, and the CQ of its completions.
+pub(crate) struct Queue {
+    qp: sys::Handle,
+    cq: sys::Handle,
+    flying: Rc<RefCell<Flying>>,
+    _srq: Option<Srq>, // destroyed after its QPs
+}
+
+impl Queue {
+    pub(crate) fn new(qp: sys::Handle, cq: sys::Handle) -> Queue {
+        Queue { qp, cq, flying: Default::default(), _srq: None }
+    }
+
+    /// The receive queue of a QP that has a shared one.
+    pub(crate) fn shared(qp: sys::Handle, cq: sys::Handle, srq: &Srq) -> Queue {
+        Queue { qp, cq, flying: srq.0.flying.clone(), _srq: Some(srq.clone()) }
+    }
+
+    pub(crate) fn send(&mut self, op: Op, memory: Memory, range: Range<usize>) -> std::result::Result<u64, PostError> {
+        let mut flying = self.flying.borrow_mut();
+        let (mut wr, sge) = (op.request(), memory.sge(&range));
+        wr.wr_id = flying.posted;
+        let result = unsafe { sys::post_send(self.qp, &wr, 1, &sge, 1, std::ptr::null_mut()) };
+        flying.keep(check("post_send", result), memory)
+    }
+
+    /// Posts, and polls a queue - this one's or another's CQ - in the same call of the host.
+    pub(crate) fn send_spin(
+        &mut self, op: Op, memory: Memory, range: Range<usize>, cq: sys::Handle, attempts: u32,
+    ) -> std::result::Result<Option<sys::Wc>, PostError> {
+        let mut flying = self.flying.borrow_mut();
+        let (mut wr, sge, mut wc) = (op.request(), memory.sge(&range), sys::Wc::default());
+        wr.wr_id = flying.posted;
+        let posted = std::ptr::null_mut();
+        let result = unsafe { sys::post_send_spin(self.qp, &wr, 1, &sge, 1, posted, cq, &mut wc, 1, attempts) };
+        flying.keep(check("post_send_spin", result), memory)?;
+        Ok(if result > 0 { Some(wc) } else { None })
+    }
+
+    /// Posts a receive, and polls the queue's CQ in the same call of the host.
+    pub(crate) fn recv_spin(
+        &mut self, memory: Memory, range: Range<usize>, attempts: u32,
+    ) -> std::result::Result<Option<Completion>, PostError> {
+        let (mut wc, mut found) = (sys::Wc::default(), 0);
+        let (qp, cq, posted) = (self.qp, self.cq, std::ptr::null_mut());
+        Flying::recv(&self.flying, memory, range, |wr, sge| {
+            found = check("post_recv_spin", unsafe { sys::post_recv_spin(qp, wr, 1, sge, 1, posted, cq, &mut wc, 1, attempts) })?;
+            Ok(found)
+        })?;
+        Ok(if found > 0 { self.land(wc).ok() } else { None })
+    }
+
+    /// Posts a request to bind a window; the memory is that of the region.
+    pub(crate) fn bind(&mut self, window: &mut Window, memory: Memory, mut bind: sys::MwBind) -> std::result::Result<u64, PostError> {
+        let mut flying = self.flying.borrow_mut();
+        bind.wr_id = flying.posted;
+        bind.send_flags = sys::SEND_SIGNALED;
+        let result = unsafe { sys::bind_mw(self.qp, window.handle, &mut bind) };
+        let id = flying.keep(check("bind_mw", result), memory)?;
+        window.rkey = bind.rkey;
+        Ok(id)
+    }
+
+    pub(crate) fn cq(&self) -> sys::Handle {
+        self.cq
+    }
+
+    pub(crate) fn qp(&self) -> sys::Handle {
+        self.qp
+    }
+
+    pub(crate) fn recv(&mut self, memory: Memory, range: Range<usize>) -> std::result::Result<u64, PostError> {
+        let qp = self.qp;
+        Flying::recv(&self.flying, memory, range, |wr, sge| {
+            check("post_recv", unsafe { sys::post_recv(qp, wr, 1, sge, 1, std::ptr::null_mut()) })
+        })
     }
 
     /// The next completion, None when there is none yet.
@@ -180,7 +243,8 @@ impl Queue {
     }
 
     pub(crate) fn land(&mut self, wc: sys::Wc) -> Result<Completion> {
-        match self.flying.remove(&wc.wr_id) {
+        let memory = self.flying.borrow_mut().memory.remove(&wc.wr_id);
+        match memory {
             Some(memory) => Ok(Completion { wc, memory }),
             None => Err(Error::of("completion", format!("no work request {} is posted", wc.wr_id))),
         }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# capture.sh RDMARUN FOLDER: what programs under "rdmarun exec --capture" have sent is in the file, and what processes have sent
-# that they start in files of those; tshark decodes all of it.
+# capture.sh RDMARUN FOLDER: the file of "rdmarun exec --capture" has what programs have sent.  The processes that they
+# start have files of their own.  tshark decodes all of it.
 set -euo pipefail
 
 rdmarun=$1 programs=$2

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# symbols.sh OURS FOLDER: every symbol that librdmacm and libibverbs export is defined by OURS, or theirs.txt says why
-# not.  What is defined by neither falls through to the real library, with an object of ours that it takes for its own.
+# symbols.sh LIBRARY FOLDER: LIBRARY defines every symbol that librdmacm and libibverbs export, or theirs.txt has the
+# reason.  Another symbol would reach the real library, with an object of soft that it takes for its own.
 #
-# Looked at are the installed libraries and the newest that Debian has (its unstable suite, from the archive that this
-# machine uses), which are fetched with apt and its signatures, at most once a day, and unpacked below FOLDER; nothing
-# is installed.  What a release adds that is newer than the one theirs.txt was written for is told, and is no failure:
-# nothing here has changed.
+# It checks the installed libraries and the newest of Debian (its unstable suite, from the archive that this machine
+# uses).  These are fetched with apt and its signatures, at most once a day, and unpacked below FOLDER; nothing is
+# installed.  A symbol of a newer release than that of theirs.txt is reported, and is not a failure: nothing here has
+# changed.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 ours=$1
@@ -19,7 +19,7 @@ fail() {
 
 exported() { nm -D --defined-only "$1" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort -u; }
 
-# In [patterns] stands the first word of each line of theirs.txt.
+# [patterns] has the first word of each line of theirs.txt.
 mapfile -t patterns < <(awk '!/^#/ && NF > 1 { print $1 }' "$here/theirs.txt")
 [ ${#patterns[@]} -gt 0 ] || fail "theirs.txt has no patterns"
 declare -A used=()
@@ -35,7 +35,7 @@ theirs() {
 	return 1
 }
 
-# compare LIBRARY: prints how many of its symbols are whose.
+# compare LIBRARY: prints how many of its symbols each library defines.
 compare() {
 	local name mine=0 real=0 names release new=()
 	release=$(readlink -f "$1" | sed -n 's/.*\.so\.1\.[0-9]*\.\([0-9]*\)\..*/\1/p') # libibverbs.so.1.14.44.0

@@ -1,6 +1,6 @@
 /*
- * A program that closes every descriptor that it does not know.  Calls that need one that it was given fail, and none crashes or
- * hangs; the device has its own, which nobody else can close or take, and goes on.
+ * A program that closes every descriptor that it does not know. Calls that need one of the program's descriptors fail,
+ * and none crashes or hangs. The device has its own, which no other code can close or take, and continues.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -28,7 +28,7 @@ static void close_all_but_standard(int way)
 		close(fd);
 }
 
-/* Descriptors from 3 on, which the program cannot close; each is told of them. */
+/* Descriptors from 3 on, which the program cannot close; each is called for each. */
 static int count_left(void (*each)(int fd))
 {
 	DIR *folder = opendir("/proc/self/fd");
@@ -96,13 +96,13 @@ int main(void)
 		REQUIRE(ibv_get_async_event(endpoint->context, &async) == -1);
 		REQUIRE(ibv_get_cq_event(endpoint->channel, &cq, &context) == -1);
 		REQUIRE(rdma_get_cm_event(channel, &event) == -1);
-		/* What needs none goes on; what tells of it through one tells nobody. */
+		/* Calls without a descriptor continue. Events that need one are not reported. */
 		REQUIRE(!ibv_req_notify_cq(endpoint->cq, 0));
 		endpoint_transfer(endpoint);
 		rdma_resolve_addr(id, NULL, (struct sockaddr *)&address, 1000);
 		count_left(try_to_take);
 
-		/* Other files that have the numbers now are not ours to wait for either. */
+		/* The device must not wait for other files that have the numbers now. */
 		REQUIRE(open("/dev/null", O_RDWR) >= 0 && open("/dev/null", O_RDWR) >= 0);
 		endpoint_transfer(endpoint);
 		close_in_child();

@@ -1,6 +1,6 @@
 /*
- * A program that is not linked with libibverbs and loads a plug-in that is, lets it go and loads it again:
- * the library under it stays, and so does its timers' thread.
+ * A program that is not linked with libibverbs. It loads a plug-in that is, unloads it and loads it again. The library
+ * under it stays, and so does its timers' thread.
  */
 #include <dlfcn.h>
 

@@ -4,7 +4,7 @@
 
 #include "exec_test.h"
 
-/* A connection request that nobody answers keeps a timer armed, and the timers' thread alive. */
+/* A connection request without an answer keeps a timer armed, and the timers' thread alive. */
 static void begin(void)
 {
 	static struct endpoint endpoint;

@@ -1,6 +1,7 @@
 /*
- * A program's own faults are its own: what it sets for SIGSEGV and SIGBUS it gets back and is called as without a device, and
- * what it leaves alone ends it.  That its memory was lent pages for a copy of the device meanwhile changes nothing.
+ * A program's own faults are its own. The handlers that it sets for SIGSEGV and SIGBUS are returned and called as
+ * without a device. Without a handler the signal ends it. Placeholder pages for a copy of the device in its memory
+ * change nothing.
  */
 #include <pthread.h>
 #include <setjmp.h>
@@ -41,7 +42,7 @@ static void open_device(void)
 	use_device();
 }
 
-/* --- what the program's handlers are told --------------------------------------------------------- */
+/* --- what the program's handlers get --------------------------------------------------------- */
 
 static sigjmp_buf back;
 static volatile int calls, number_seen, code_seen;
@@ -91,7 +92,7 @@ static struct sigaction ask(int number)
 	return action;
 }
 
-/* As far as the C library tells (x86 has a flag of its own besides). */
+/* As far as the C library returns it (x86 has a flag of its own, too). */
 static bool is_same(const struct sigaction *one, const struct sigaction *other)
 {
 	const int flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK | SA_RESTART | (int)SA_RESETHAND;
@@ -137,7 +138,7 @@ static void set_after(void)
 	REQUIRE(is_same(&is, &action));
 	REQUIRE(!sigaction(SIGSEGV, &other, &was) && is_same(&was, &action));
 	REQUIRE(touch(gone) && calls == 2 && ask(SIGSEGV).sa_handler == SIG_DFL);
-	/* What is nobody's fault is refused as ever. */
+	/* Invalid signals and handlers are rejected as always. */
 	REQUIRE(sigaction(SIGKILL, &action, NULL) == -1 && errno == EINVAL);
 	REQUIRE(signal(SIGSEGV, SIG_ERR) == SIG_ERR && errno == EINVAL);
 }

@@ -1,4 +1,4 @@
-/* What programs look for beside a device is there, for this device and to read only; all other files are the kernel's. */
+/* Other files of a device that programs read are there, for this device and read-only. All others are the kernel's. */
 #include <fcntl.h>
 #include <net/if.h>
 #include <sys/stat.h>

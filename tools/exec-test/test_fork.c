@@ -1,6 +1,6 @@
 /*
- * A program that forks: the child has a device of its own, is refused its parent's objects, and may end
- * in any way; the parent goes on.
+ * A program that forks. The child has a device of its own, cannot use its parent's objects, and may end in any way.
+ * The parent continues.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -54,7 +54,7 @@ static void use_inherited(struct endpoint *parents, struct rdma_event_channel *c
 	REQUIRE(ibv_close_device(parents->context) == ENODEV);
 }
 
-/* In the child: device memory is its own, whoever opened the context. */
+/* In the child: device memory is its own, with any process's context. */
 static void use_device_memory(struct ibv_context *context)
 {
 	struct ibv_alloc_dm_attr attr = {.length = 64};

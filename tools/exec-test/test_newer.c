@@ -1,6 +1,6 @@
 /*
- * Functions of libibverbs that came after version 44, whose headers are enough to build this: a program of version 65
- * calls them, and they are ours, whatever the library beneath has.
+ * Functions of libibverbs that came after version 44. Headers of that version are enough to build this. A program of
+ * version 65 calls them, and they are the preloaded library's, with any version of the library beneath.
  */
 #include <dlfcn.h>
 #include <stdint.h>
@@ -23,7 +23,7 @@ enum { IOVA = 1, ADDRESS = 2, DESCRIPTOR = 4, DESCRIPTOR_OFFSET = 8, DMA_HANDLE 
 
 #define RIGHTS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
 
-/* Each is of our library, not of one that happens to be newer. */
+/* Each is of the preloaded library, not of one that happens to be newer. */
 static void *ours(const char *name)
 {
 	void *function = dlsym(RTLD_DEFAULT, name);
@@ -131,7 +131,7 @@ static void test_port(struct endpoint *endpoint)
 	REQUIRE(ibv_query_port_speed(endpoint->context, 257, &speed) == EINVAL);
 }
 
-/* What a soft device has not is refused, and nothing is touched. */
+/* Features that a soft device does not have are rejected, and nothing is changed. */
 static void test_absent(struct endpoint *endpoint)
 {
 	FUNCTION(ibv_alloc_dmah, void *, (struct ibv_context *, void *));

@@ -1,6 +1,7 @@
 /*
- * A program that unmaps memory which is registered, and which its peer and it itself go on to use.  An adapter has pinned it,
- * so nothing fails: what is left of a region gets its bytes, and what is gone reads as zeros and is gone as before.
+ * A program that unmaps memory which is registered, and which its peer and it itself continue to use. An adapter has
+ * pinned it, so nothing fails. The rest of a region gets its bytes. The unmapped part reads as zeros and stays
+ * unmapped.
  */
 #include <signal.h>
 #include <stdbool.h>
@@ -17,7 +18,7 @@
 #define FILE_PAGES 40
 #define ALL (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 
-/* What a side tells the other. */
+/* What a side sends to the other. */
 struct address {
 	union ibv_gid gid;
 	uint32_t qp_num;

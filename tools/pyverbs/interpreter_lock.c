@@ -1,12 +1,12 @@
 /*
- * A library that is preloaded in front of the soft provider's: the functions that pyverbs calls and that may
- * wait, under their own names, each of which lets go of Python's lock around the next library's function.
+ * A library that is preloaded in front of the soft provider's. It has the functions that pyverbs calls and that may
+ * wait, under their own names. Each releases Python's lock around the next library's function.
  *
- * pyverbs keeps that lock in every call.  Where the two players of a test are processes that does no harm; soft's
- * are threads (players.py), and the one that waits would keep the other from doing what is waited for.
+ * pyverbs keeps that lock in every call. If the two players of a test are processes, that does no harm. soft's are
+ * threads (players.py), and the one that waits would block the other, which it waits for.
  *
- * It is loaded by every program that the suite starts, most of which are not Python: the interpreter's
- * functions are looked up, and where there are none, or the thread does not hold the lock, nothing is added.
+ * Every program that the suite starts loads it, and most of them are not Python. The interpreter's functions are
+ * looked up. If there are none, or the thread does not hold the lock, nothing is added.
  */
 #include <dlfcn.h>
 #include <errno.h>

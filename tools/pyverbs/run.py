@@ -28,7 +28,7 @@ import unittest
 import players
 import verdicts
 
-PATIENCE = 60  # seconds a test may take; the slowest takes a few
+WAIT_LIMIT = 60  # seconds a test may take; the slowest takes a few
 
 
 def flatten(suite):
@@ -85,7 +85,7 @@ def kill(pid):
 
 def ends(pid):
     """Whether the child ends by itself: what a test leaves running may keep it from that."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + WAIT_LIMIT
     while time.monotonic() < deadline:
         # Not yet waited for: its process group's number is taken as long.
         if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
@@ -96,7 +96,7 @@ def ends(pid):
 
 def next_line(reading, buffer):
     """The next verdict's line; None at the end, TimeoutError when none comes."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + WAIT_LIMIT
     while b"\n" not in buffer:
         if not select.select([reading], [], [], max(0, deadline - time.monotonic()))[0]:
             raise TimeoutError
@@ -128,7 +128,7 @@ def run_apart(tests):
         kill(pid)
     except TimeoutError:
         kill(pid)
-        yield test, "HANG", f"no verdict within {PATIENCE} s"
+        yield test, "HANG", f"no verdict within {WAIT_LIMIT} s"
     finally:
         os.close(reading)
 

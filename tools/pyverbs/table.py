@@ -17,7 +17,7 @@ The suite is rdma-core {version}'s (package python3-pyverbs), unchanged. On the 
 `rdmarun exec -- python3 tools/pyverbs/run.py --threads --interface lo ...`, on rdma_rxe of kernel {kernel} as
 `tools/pyverbs/run.py --together --interface veth0 ...`.
 
-`--interface` names the network interface whose address the tests of rdma_cm use. The suite looks for it below the
+`--interface` names the network interface with the address that the tests of rdma_cm use. The suite looks for it below the
 device in sysfs, which neither of the two has. `--threads` makes the two players of a test of rdma_cm threads:
 a device of the embedded provider is its process's own.
 

@@ -1,4 +1,5 @@
-# Sourced by rxe-vm, for its $cache, and the end of a $wire with the $sockets that carry it: starts the machine, watches it, gives back the job's exit status.
+# Sourced by rxe-vm, for its $cache, and the end of a $wire with the $sockets that carry it.  It starts the machine,
+# watches it, and returns the job's exit status.
 # shellcheck shell=bash
 : "${cache:?}" "${wire=}" "${sockets=}"
 
@@ -30,7 +31,7 @@ run_job() {
 	return 125
 }
 
-# await_wire: the second end of a wire goes to the first, whose machine has to be there: 60 s at most.
+# await_wire: the second end of a wire goes to the first.  Its machine must be there within 60 s.
 await_wire() {
 	[ "$wire" = 2 ] || return 0
 	for _ in $(seq 600); do
@@ -73,7 +74,7 @@ stop_machine() {
 	machine=
 }
 
-# A kernel that warns while it carries our traffic is worth a look, whatever the job's status.
+# A kernel that warns while it carries the traffic is worth a look, whatever the job's status.
 report_kernel_trouble() {
 	grep -aE 'BUG:|WARNING:|Oops|Call Trace|hung task' "$1" >&2 &&
 		say "the VM's kernel complained (above)"
@@ -83,7 +84,7 @@ report_kernel_trouble() {
 run_shell() {
 	local job=$1 command
 	if [ "$(accelerator)" = kvm ] && [ "$(kvm_verdict)" = unknown ]; then
-		# Nobody watches over an interactive machine, so one that is watched goes first.
+		# An interactive machine has no watcher, so one that is watched goes first.
 		say "trying KVM"
 		mkdir "$job/probe"
 		echo true >"$job/probe/command"
@@ -112,8 +113,8 @@ accelerator() {
 	fi
 }
 
-# KVM that can be opened may still hang (nested, for one), and finding out takes long: what was found is
-# remembered until the host is started again.
+# KVM that can be opened may still hang (nested, for one), and finding out takes long.  The result is remembered until
+# the host is started again.
 remember_kvm() { echo "$(cat /proc/sys/kernel/random/boot_id) $1" >"$cache/kvm"; }
 
 kvm_verdict() {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# make bench-rxe: connections of rdma-core's cmtime and of a measure step take turns in the VM, then the table; and the same
-# programs on soft's link udp beside rdma_rxe.
+# make bench-rxe: connections of rdma-core's cmtime and of a measure step take turns in the VM, then the table.  The
+# same programs run on soft's link udp, too, and are compared with rdma_rxe.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 results=build/bench-rxe

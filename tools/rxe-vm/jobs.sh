@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# jobs.sh [--siw | --wire] JOB... [-- JOB...]...: jobs/JOB.sh in the VM, one after another in one boot, those after each -- in a boot
-# of their own at the same time; then, of each that has one, checks/JOB.sh on this machine, with the folder of what the job
-# has left.  All run, also after one has failed.  --wire: between the two boots is a wire.
+# jobs.sh [--siw | --wire] JOB... [-- JOB...]...: jobs/JOB.sh run in the VM, one after another in one boot.  Those after
+# each -- have a boot of their own at the same time.  Then checks/JOB.sh, if there is one, runs on this machine, with
+# the folder of what the job has left.  All run, also after one has failed.  --wire: between the two boots is a wire.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 results=build/rxe
@@ -37,6 +37,7 @@ trap 'exit 143' TERM
 
 # boot JOB...: these in a VM, with what it says in a file.
 boot() {
+	: >"$results/boot.${#boots[@]}" # tail may be there before the VM
 	"$here/vm-job" ${sockets:+--wire $((${#boots[@]} + 1)) "$sockets"} "${vm[@]}" --results "$results" bash tools/rxe-vm/jobs/each.sh "$@" >"$results/boot.${#boots[@]}" 2>&1 &
 	boots+=($!)
 }

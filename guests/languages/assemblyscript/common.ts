@@ -3,7 +3,7 @@
 import { Ep, EventChannel, Pd, SECOND } from "../../../sdk/assemblyscript/rdma";
 import * as sys from "../../../sdk/assemblyscript/sys";
 
-export const PATIENCE: i64 = 10 * SECOND;
+export const WAIT_LIMIT: i64 = 10 * SECOND;
 const QUEUE: u32 = 4;
 
 /** What the command line says. */
@@ -41,11 +41,11 @@ export function paramWithCount(count: u32): sys.ConnParam {
 /** The client's end of a connection. */
 export function hangUp(ep: Ep): void {
   ep.disconnect();
-  ep.expect(sys.EVENT_DISCONNECTED, PATIENCE);
+  ep.expect(sys.EVENT_DISCONNECTED, WAIT_LIMIT);
 }
 
 /** The server's. */
 export function hungUp(ep: Ep): void {
-  ep.expect(sys.EVENT_DISCONNECTED, PATIENCE);
+  ep.expect(sys.EVENT_DISCONNECTED, WAIT_LIMIT);
   ep.disconnect();
 }

@@ -1,10 +1,11 @@
 // A store of keys and values: the server puts what it is sent into a table, which clients read by RDMA READ, without it.
-// A slot has a version, even when the slot is whole and 0 when it is empty; a key of 24 bytes, a value of 32.
+// A slot has a version, a key of 24 bytes and a value of 32.  The version is even when the slot is whole, and 0 when it
+// is empty.
 
 import { Buffer, Ep, FOREVER, Pd, expect } from "../../../sdk/assemblyscript/rdma";
 import * as sys from "../../../sdk/assemblyscript/sys";
 import { print } from "../../../sdk/assemblyscript/wasi";
-import { Options, PATIENCE, hangUp, hungUp, param, paramWithCount } from "./common";
+import { Options, WAIT_LIMIT, hangUp, hungUp, param, paramWithCount } from "./common";
 
 const SLOTS: u32 = 64;
 const SLOT: u32 = 64;
@@ -49,13 +50,13 @@ export function serve(options: Options): void {
   store<u32>(ticket.private_data, SLOTS, 12);
   ticket.private_data_len = 16;
   ep.accept(ticket);
-  ep.expect(sys.EVENT_ESTABLISHED, PATIENCE);
+  ep.expect(sys.EVENT_ESTABLISHED, WAIT_LIMIT);
   for (let i: u32 = 0; i < puts; i++) {
-    ep.waitRecv(PATIENCE);
+    ep.waitRecv(WAIT_LIMIT);
     store<u32>(answer.pointer, put(table, message.pointer));
     ep.postRecv(message, KEY + VALUE);
     ep.postSend(answer, 4);
-    ep.waitSend(PATIENCE);
+    ep.waitSend(WAIT_LIMIT);
   }
   hungUp(ep);
 }
@@ -72,7 +73,7 @@ class Remote {
     let at = firstSlot(changetype<usize>(key));
     for (let step: u32 = 0; step < SLOTS; step++) {
       this.ep.postRead(this.slot, SLOT, this.address + at * SLOT, this.rkey);
-      this.ep.waitSend(PATIENCE);
+      this.ep.waitSend(WAIT_LIMIT);
       const version = load<u64>(to);
       if (version % 2 == 1) continue; // it changes just now
       if (version == 0) return null;
@@ -87,7 +88,7 @@ export function ask(options: Options): void {
   const pd = new Pd();
   const ep = options.dial(pd);
   ep.connect(paramWithCount(options.count));
-  const ticket = ep.expect(sys.EVENT_ESTABLISHED, PATIENCE).param_private_data;
+  const ticket = ep.expect(sys.EVENT_ESTABLISHED, WAIT_LIMIT).param_private_data;
   expect(load<u32>(ticket, 12) == SLOTS, "the server's table has another size");
   const remote = new Remote(ep, load<u64>(ticket), load<u32>(ticket, 8), pd.buffer(SLOT));
   const message = pd.buffer(KEY + VALUE), answer = pd.buffer(4);
@@ -98,14 +99,14 @@ export function ask(options: Options): void {
     String.UTF8.encodeUnsafe(changetype<usize>(value), value.length, message.pointer + KEY);
     ep.postRecv(answer, 4);
     ep.postSend(message, KEY + VALUE);
-    ep.waitSend(PATIENCE);
-    ep.waitRecv(PATIENCE);
+    ep.waitSend(WAIT_LIMIT);
+    ep.waitRecv(WAIT_LIMIT);
     expect(load<u32>(answer.pointer) != FULL, "the table is full");
   }
   for (let i: u32 = 0; i < options.count; i++) {
     expect(remote.get("key-" + i.toString()) == "value-" + i.toString(), "a key has another value");
   }
-  expect(remote.get("missing") === null, "a key that nobody put is there");
+  expect(remote.get("missing") === null, "a key that no client has put is there");
   print("kv: " + options.count.toString() + " keys put and read back");
   hangUp(ep);
 }

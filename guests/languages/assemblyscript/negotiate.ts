@@ -1,10 +1,10 @@
-// What connect and accept agree on.  The server rejects the first request, and tells why; the second it accepts.  What one
-// side offers to read, the other sees as what it has to serve.
+// What connect and accept agree on.  The server rejects the first request with the reason, and accepts the second.
+// What one side offers to read, the other sees as what it has to serve.
 
 import { FOREVER, Pd, expect, privateDataBegins, setPrivateData } from "../../../sdk/assemblyscript/rdma";
 import * as sys from "../../../sdk/assemblyscript/sys";
 import { print } from "../../../sdk/assemblyscript/wasi";
-import { Options, PATIENCE, hangUp, hungUp, param } from "./common";
+import { Options, WAIT_LIMIT, hangUp, hungUp, param } from "./common";
 
 const REFUSAL = "try again";
 const WELCOME = "welcome";
@@ -18,14 +18,14 @@ export function serve(options: Options): void {
   expect(first.event.param_responder_resources == 2 && first.event.param_initiator_depth == 4, "what the first request offers");
   first.ep.reject(REFUSAL);
 
-  const second = listener.request(PATIENCE);
+  const second = listener.request(WAIT_LIMIT);
   expect(privateDataBegins(second.event, "second"), "the second request's private data");
   const granted = param();
   granted.responder_resources = 2;
   granted.initiator_depth = 3;
   setPrivateData(granted, WELCOME);
   second.ep.accept(granted);
-  second.ep.expect(sys.EVENT_ESTABLISHED, PATIENCE);
+  second.ep.expect(sys.EVENT_ESTABLISHED, WAIT_LIMIT);
   hungUp(second.ep);
 }
 
@@ -37,14 +37,14 @@ export function ask(options: Options): void {
   setPrivateData(offer, "first");
   let ep = options.dial(pd);
   ep.connect(offer);
-  const refused = ep.event(PATIENCE);
+  const refused = ep.event(WAIT_LIMIT);
   expect(refused.event == sys.EVENT_REJECTED && refused.status == CONSUMER_DEFINED, "the first request is rejected");
   expect(privateDataBegins(refused, REFUSAL), "the reason of the refusal");
 
   ep = options.dial(pd);
   setPrivateData(offer, "second");
   ep.connect(offer);
-  const accepted = ep.expect(sys.EVENT_ESTABLISHED, PATIENCE);
+  const accepted = ep.expect(sys.EVENT_ESTABLISHED, WAIT_LIMIT);
   expect(privateDataBegins(accepted, WELCOME), "the acceptance's private data");
   expect(accepted.param_initiator_depth == 2 && accepted.param_responder_resources == 3, "what the acceptance grants");
   print("negotiate: rejected, then agreed on " + accepted.param_initiator_depth.toString() + " and " + accepted.param_responder_resources.toString());

@@ -3,7 +3,7 @@
 import { FOREVER, Pd, expect } from "../../../sdk/assemblyscript/rdma";
 import * as sys from "../../../sdk/assemblyscript/sys";
 import { print } from "../../../sdk/assemblyscript/wasi";
-import { Options, PATIENCE, hangUp, hungUp, param, paramWithCount } from "./common";
+import { Options, WAIT_LIMIT, hangUp, hungUp, param, paramWithCount } from "./common";
 
 const SIZE: i32 = 64;
 
@@ -16,13 +16,13 @@ export function serve(options: Options): void {
   const message = pd.buffer(SIZE), answer = pd.buffer(SIZE);
   ep.postRecv(message, SIZE);
   ep.accept(param());
-  ep.expect(sys.EVENT_ESTABLISHED, PATIENCE);
+  ep.expect(sys.EVENT_ESTABLISHED, WAIT_LIMIT);
   for (let round: u32 = 0; round < rounds; round++) {
-    ep.waitRecv(PATIENCE);
+    ep.waitRecv(WAIT_LIMIT);
     for (let i = 0; i < SIZE; i++) answer.bytes[i] = ~message.bytes[i];
     ep.postRecv(message, SIZE); // before the answer, after which the next may come
     ep.postSend(answer, SIZE);
-    ep.waitSend(PATIENCE);
+    ep.waitSend(WAIT_LIMIT);
   }
   hungUp(ep);
 }
@@ -32,13 +32,13 @@ export function ask(options: Options): void {
   const ep = options.dial(pd);
   const ping = pd.buffer(SIZE), pong = pd.buffer(SIZE);
   ep.connect(paramWithCount(options.count));
-  ep.expect(sys.EVENT_ESTABLISHED, PATIENCE);
+  ep.expect(sys.EVENT_ESTABLISHED, WAIT_LIMIT);
   for (let round: u32 = 0; round < options.count; round++) {
     for (let i = 0; i < SIZE; i++) ping.bytes[i] = <u8>(round + i);
     ep.postRecv(pong, SIZE);
     ep.postSend(ping, SIZE);
-    ep.waitSend(PATIENCE);
-    ep.waitRecv(PATIENCE);
+    ep.waitSend(WAIT_LIMIT);
+    ep.waitRecv(WAIT_LIMIT);
     for (let i = 0; i < SIZE; i++) expect(ping.bytes[i] == <u8>~pong.bytes[i], "a byte came back wrong");
   }
   print("pingpong: " + options.count.toString() + " rounds, every byte verified");

@@ -54,7 +54,7 @@ void dial(struct connection *c, const struct options *options)
 
 void wait_for(struct connection *c, uint32_t type)
 {
-	must(rdmarun_expect_event(c->channel, c->ep, type, &c->event, patience));
+	must(rdmarun_expect_event(c->channel, c->ep, type, &c->event, wait_limit));
 }
 
 void hang_up(struct connection *c)
@@ -80,7 +80,7 @@ struct rdmarun_mr registered(const struct connection *c, const void *start, uint
 void complete(rdmarun_handle cq)
 {
 	struct rdmarun_wc wc = {0};
-	int32_t result = rdmarun_wait_one(cq, &wc, patience);
+	int32_t result = rdmarun_wait_one(cq, &wc, wait_limit);
 
 	expect(wc.status == RDMARUN_WC_SUCCESS, "a work request failed");
 	must(result);

@@ -17,7 +17,7 @@ struct connection {
 	struct rdmarun_cm_event event; /* the last */
 };
 
-extern const int64_t patience; /* ns */
+extern const int64_t wait_limit; /* ns */
 
 void pingpong_serve(const struct options *options);
 void pingpong_ask(const struct options *options);
@@ -37,7 +37,7 @@ const char *decimal(uint32_t number, char *text);
 
 /* Begins to listen. */
 rdmarun_handle listen_at(struct connection *c, const struct options *options);
-/* Waits for a request, whose endpoint c has then. */
+/* Waits for a request. Then c has its endpoint. */
 void take_request(struct connection *c, rdmarun_handle listener, int64_t timeout);
 /* Finds the server. */
 void dial(struct connection *c, const struct options *options);

@@ -16,7 +16,7 @@ struct slot {
 	struct entry entry;
 };
 
-/* What the server tells with its acceptance. */
+/* The private data of the server's acceptance. */
 struct ticket {
 	uint64_t address;
 	uint32_t rkey, slots;
@@ -98,7 +98,7 @@ static void name(char *to, uint32_t size, const char *word, uint32_t number)
 		to[at++] = 0;
 }
 
-/* Reads the slot of a key from the server's table to found; 0 when nobody put it. */
+/* Reads the slot of a key from the server's table to found; 0 when no client has put it. */
 static int get(const struct connection *c, const struct ticket *ticket, const struct rdmarun_mr *mr, const char *key)
 {
 	uint32_t at = first_slot(key);
@@ -149,7 +149,7 @@ void kv_ask(const struct options *options)
 		expect(get(&c, &ticket, &slot, key) && !memcmp(found.entry.value, value, value_size), "a key has another value");
 	}
 	name(key, key_size, "missing-", 0);
-	expect(!get(&c, &ticket, &slot, key), "a key that nobody put is there");
+	expect(!get(&c, &ticket, &slot, key), "a key that no client has put is there");
 	print("kv: ", decimal(options->count, text), " keys put and read back", (char *)0);
 	hang_up(&c);
 }

@@ -13,7 +13,7 @@ WASI(args_get) int wasi_args_get(char **args, char *texts);
 WASI(fd_write) int wasi_fd_write(int fd, const struct iovec *iov, int count, uint32_t *written);
 WASI(proc_exit) _Noreturn void wasi_proc_exit(int code);
 
-const int64_t patience = 10000000000;
+const int64_t wait_limit = 10000000000;
 
 enum { longest = 16 }; /* arguments */
 

@@ -1,6 +1,6 @@
 /*
- * What connect and accept agree on.  The server rejects the first request, and tells why; the second it accepts.  What one
- * side offers to read, the other sees as what it has to serve.
+ * What connect and accept agree on.  The server rejects the first request with the reason, and accepts the second.
+ * What one side offers to read, the other sees as what it has to serve.
  */
 #include "example.h"
 
@@ -25,7 +25,7 @@ void negotiate_serve(const struct options *options)
 	expect(c.event.param.responder_resources == 2 && c.event.param.initiator_depth == 4, "what the first request offers");
 	must(rdmarun_reject(c.ep, refusal, sizeof(refusal) - 1));
 
-	take_request(&c, listener, patience);
+	take_request(&c, listener, wait_limit);
 	expect(says(&c, second, sizeof(second) - 1), "the second request's private data");
 	granted.responder_resources = 2;
 	granted.initiator_depth = 3;
@@ -51,7 +51,7 @@ void negotiate_ask(const struct options *options)
 
 	offer(&c, options, first, sizeof(first) - 1);
 	c.event.struct_size = sizeof(c.event);
-	must(rdmarun_wait_event(c.channel, c.ep, &c.event, patience));
+	must(rdmarun_wait_event(c.channel, c.ep, &c.event, wait_limit));
 	expect(c.event.event == RDMARUN_EVENT_REJECTED && c.event.status == consumer_defined, "the first request is rejected");
 	expect(says(&c, refusal, sizeof(refusal) - 1), "the reason of the refusal");
 

@@ -48,7 +48,7 @@ void pingpong_ask(const struct options *options)
 		for (uint32_t i = 0; i < size; i++)
 			ping[i] = (uint8_t)(round + i);
 		must(rdmarun_post_recv_one(c.qp, 0, pong, size, &in));
-		must(rdmarun_send_spin_one(c.qp, 0, ping, size, &out, RDMARUN_SEND_SIGNALED, c.receives, &answer, patience));
+		must(rdmarun_send_spin_one(c.qp, 0, ping, size, &out, RDMARUN_SEND_SIGNALED, c.receives, &answer, wait_limit));
 		complete(c.sends);
 		for (int i = 0; i < size; i++)
 			expect(pong[i] == (uint8_t)~ping[i], "a byte came back wrong");

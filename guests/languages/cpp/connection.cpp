@@ -67,7 +67,7 @@ void Connection::adopt()
 
 void Connection::wait_for(uint32_t type)
 {
-	must(rdmarun_expect_event(channel, endpoint, type, &event, patience));
+	must(rdmarun_expect_event(channel, endpoint, type, &event, wait_limit));
 }
 
 void Connection::accept()
@@ -102,6 +102,6 @@ void Connection::complete(rdmarun_handle cq)
 {
 	rdmarun_wc wc = {};
 
-	must(rdmarun_wait_one(cq, &wc, patience));
+	must(rdmarun_wait_one(cq, &wc, wait_limit));
 	expect(wc.status == RDMARUN_WC_SUCCESS, "a work request failed");
 }

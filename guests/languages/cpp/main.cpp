@@ -8,7 +8,7 @@
 
 #include "connection.hpp"
 
-const int64_t patience = 10'000'000'000;
+const int64_t wait_limit = 10'000'000'000;
 
 rdmarun_handle must(int32_t result)
 {

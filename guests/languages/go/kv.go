@@ -156,7 +156,7 @@ func askKV(o options) error {
 		}
 	}
 	if value, err := table.get(keyOf("missing")); err != nil || value != nil {
-		return fmt.Errorf("a key that nobody put has the value %q: %w", value, err)
+		return fmt.Errorf("a key that no client has put has the value %q: %w", value, err)
 	}
 	fmt.Printf("kv: %d keys put and read back\n", o.count)
 	return hangUp(ep)

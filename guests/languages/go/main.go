@@ -16,7 +16,7 @@ import (
 	"rdmarun/sdk/rdma"
 )
 
-const patience = 10 * time.Second
+const waitLimit = 10 * time.Second
 
 // options are what the command line says.
 type options struct {
@@ -124,7 +124,7 @@ func send(ep *rdma.EP, wr rdma.SendWR, from *rdma.Region) error {
 // complete waits for one completion, which must be a success.
 func complete(cq *rdma.CQ) error {
 	var wcs [1]rdma.WC
-	if _, err := cq.Wait(wcs[:], patience); err != nil {
+	if _, err := cq.Wait(wcs[:], waitLimit); err != nil {
 		return err
 	}
 	return wcs[0].Err()
@@ -135,12 +135,12 @@ func hangUp(ep *rdma.EP) error {
 	if err := ep.Disconnect(); err != nil {
 		return err
 	}
-	_, err := ep.Expect(rdma.EventDisconnected, patience)
+	_, err := ep.Expect(rdma.EventDisconnected, waitLimit)
 	return err
 }
 
 func hungUp(ep *rdma.EP) error {
-	if _, err := ep.Expect(rdma.EventDisconnected, patience); err != nil {
+	if _, err := ep.Expect(rdma.EventDisconnected, waitLimit); err != nil {
 		return err
 	}
 	return ep.Disconnect()

@@ -10,8 +10,8 @@ import (
 	"rdmarun/sdk/rdma"
 )
 
-// What connect and accept agree on.  The server rejects the first request, and tells why; the second it accepts.  What
-// one side offers to read, the other sees as what it has to serve.
+// What connect and accept agree on.  The server rejects the first request with the reason, and accepts the second.
+// What one side offers to read, the other sees as what it has to serve.
 const (
 	refusal         = "try again"
 	greeting        = "welcome"
@@ -38,7 +38,7 @@ func serveNegotiate(o options) error {
 	if err := first.EP.Reject([]byte(refusal)); err != nil {
 		return err
 	}
-	second, err := listener.Expect(rdma.EventConnectRequest, patience)
+	second, err := listener.Expect(rdma.EventConnectRequest, waitLimit)
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func serveNegotiate(o options) error {
 	if err := second.EP.Accept(granted); err != nil {
 		return err
 	}
-	if _, err := second.EP.Expect(rdma.EventEstablished, patience); err != nil {
+	if _, err := second.EP.Expect(rdma.EventEstablished, waitLimit); err != nil {
 		return err
 	}
 	return hungUp(second.EP)
@@ -76,7 +76,7 @@ func askNegotiate(o options) error {
 	if err != nil {
 		return err
 	}
-	refused, err := ep.WaitEvent(patience)
+	refused, err := ep.WaitEvent(waitLimit)
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func askNegotiate(o options) error {
 	if ep, err = o.offer(pd, "second"); err != nil {
 		return err
 	}
-	accepted, err := ep.Expect(rdma.EventEstablished, patience)
+	accepted, err := ep.Expect(rdma.EventEstablished, waitLimit)
 	if err != nil {
 		return err
 	}

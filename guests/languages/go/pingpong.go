@@ -70,11 +70,11 @@ func welcome(ep *rdma.EP, privateData []byte) error {
 	if err := ep.Accept(param(privateData)); err != nil {
 		return err
 	}
-	_, err := ep.Expect(rdma.EventEstablished, patience)
+	_, err := ep.Expect(rdma.EventEstablished, waitLimit)
 	return err
 }
 
-// join connects to the server and tells it how often it will be asked; what it answers.
+// join connects to the server, sends it the number of requests, and returns its answer.
 func (o options) join(pd *rdma.PD) (*rdma.EP, *rdma.Event, error) {
 	ep, err := o.dial(pd)
 	if err != nil {
@@ -83,7 +83,7 @@ func (o options) join(pd *rdma.PD) (*rdma.EP, *rdma.Event, error) {
 	if err := ep.Connect(param(binary.LittleEndian.AppendUint32(nil, o.count))); err != nil {
 		return nil, nil, err
 	}
-	accepted, err := ep.Expect(rdma.EventEstablished, patience)
+	accepted, err := ep.Expect(rdma.EventEstablished, waitLimit)
 	return ep, accepted, err
 }
 

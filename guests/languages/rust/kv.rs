@@ -1,8 +1,9 @@
 //! A store of keys and values: the server puts what it is sent into a table, which clients read by RDMA READ, without it.
-//! A slot has a version, even when the slot is whole and 0 when it is empty; a key of 24 bytes, a value of 32.
+//! A slot has a version, a key of 24 bytes and a value of 32.  The version is even when the slot is whole, and 0 when
+//! it is empty.
 
 use super::rdma::{sys, Buffer, Ep, Op, Pd, Region, Result};
-use super::{hang_up, hung_up, must, number, param, Options, PATIENCE};
+use super::{hang_up, hung_up, must, number, param, Options, WAIT_LIMIT};
 
 const SLOTS: usize = 64;
 const SLOT: usize = 64;
@@ -56,13 +57,13 @@ pub fn serve(options: &Options) -> Result<()> {
     ticket.extend(table.rkey().to_le_bytes());
     ticket.extend((SLOTS as u32).to_le_bytes());
     ep.accept(Some(&param().with_private_data(&ticket)))?;
-    ep.expect(sys::EVENT_ESTABLISHED, PATIENCE)?;
+    ep.expect(sys::EVENT_ESTABLISHED, WAIT_LIMIT)?;
     for _ in 0..puts {
-        let message = ep.wait_recv(PATIENCE)?.buffer()?;
+        let message = ep.wait_recv(WAIT_LIMIT)?.buffer()?;
         answer.copy_from_slice(&put(&table, &message).to_le_bytes());
         ep.post_recv(message, 0..KEY + VALUE)?;
         ep.post_send(Op::Send, answer, 0..4)?;
-        answer = ep.wait_send(PATIENCE)?.buffer()?;
+        answer = ep.wait_send(WAIT_LIMIT)?.buffer()?;
     }
     hung_up(&ep)
 }
@@ -103,7 +104,7 @@ impl Remote {
         };
         let read = Op::Read { address: self.address + (slot * SLOT) as u64, rkey: self.rkey };
         self.ep.post_send(read, buffer, 0..SLOT)?;
-        Ok(self.slot.insert(self.ep.wait_send(PATIENCE)?.buffer()?))
+        Ok(self.slot.insert(self.ep.wait_send(WAIT_LIMIT)?.buffer()?))
     }
 }
 
@@ -111,7 +112,7 @@ pub fn ask(options: &Options) -> Result<()> {
     let pd = Pd::alloc()?;
     let mut ep = options.dial(&pd)?;
     ep.connect(Some(&param().with_private_data(&options.count.to_le_bytes())))?;
-    let accepted = ep.expect(sys::EVENT_ESTABLISHED, PATIENCE)?;
+    let accepted = ep.expect(sys::EVENT_ESTABLISHED, WAIT_LIMIT)?;
     let ticket = accepted.private_data();
     must(number(ticket, 12) as usize == SLOTS, "the server's table has another size")?;
     let address = u64::from(number(ticket, 4)) << 32 | u64::from(number(ticket, 0));
@@ -124,8 +125,8 @@ pub fn ask(options: &Options) -> Result<()> {
         message[KEY..KEY + value.len()].copy_from_slice(value.as_bytes());
         ep.post_recv(answer, 0..4)?;
         ep.post_send(Op::Send, message, 0..KEY + VALUE)?;
-        message = ep.wait_send(PATIENCE)?.buffer()?;
-        answer = ep.wait_recv(PATIENCE)?.buffer()?;
+        message = ep.wait_send(WAIT_LIMIT)?.buffer()?;
+        answer = ep.wait_recv(WAIT_LIMIT)?.buffer()?;
         must(number(&answer, 0) != FULL, "the table is full")?;
     }
     let mut remote = Remote { ep, address, rkey, slot: None };
@@ -134,7 +135,7 @@ pub fn ask(options: &Options) -> Result<()> {
         let want = format!("value-{}", i);
         must(value.map_or(false, |value| value.starts_with(want.as_bytes())), "a key has another value")?;
     }
-    must(remote.get(&key_of("missing"))?.is_none(), "a key that nobody put is there")?;
+    must(remote.get(&key_of("missing"))?.is_none(), "a key that no client has put is there")?;
     println!("kv: {} keys put and read back", options.count);
     hang_up(&remote.ep)
 }

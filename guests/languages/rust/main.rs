@@ -11,7 +11,7 @@ use rdma::{sys, Ep, Error, EventChannel, Listener, Pd, QpOptions, Result};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-const PATIENCE: Option<Duration> = Some(Duration::from_secs(10));
+const WAIT_LIMIT: Option<Duration> = Some(Duration::from_secs(10));
 const QUEUES: QpOptions = QpOptions { sends: 4, receives: 4 };
 
 /// What the command line says.
@@ -48,7 +48,7 @@ fn run(args: &[String]) -> Result<()> {
     }
 }
 
-/// What is not as it should be.
+/// A difference from what is expected.
 fn wrong(what: &str) -> Error {
     Error { function: "example", errno: 0, text: what.into() }
 }
@@ -77,17 +77,17 @@ fn param() -> sys::ConnParam {
 /// The client's end of it.
 fn hang_up(ep: &Ep) -> Result<()> {
     ep.disconnect()?;
-    ep.expect(sys::EVENT_DISCONNECTED, PATIENCE)?;
+    ep.expect(sys::EVENT_DISCONNECTED, WAIT_LIMIT)?;
     Ok(())
 }
 
 /// The server's.
 fn hung_up(ep: &Ep) -> Result<()> {
-    ep.expect(sys::EVENT_DISCONNECTED, PATIENCE)?;
+    ep.expect(sys::EVENT_DISCONNECTED, WAIT_LIMIT)?;
     ep.disconnect()
 }
 
-/// A number as it stands in a message: four bytes, the lowest first.
+/// A number as it is in a message: four bytes, the lowest first.
 fn number(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }

@@ -35,7 +35,7 @@ const startTime = 30 * time.Second
 // Config is how a server authenticates; the zero Config accepts every client.
 type Config struct {
 	User, Password, Token string
-	// NKey: the server accepts one key, whose seed is in the file Server.Seed.
+	// NKey: the server accepts one key.  Its seed is in the file Server.Seed.
 	NKey bool
 	// File is a configuration of NATS' own, in place of a user and a token.
 	File string
@@ -96,7 +96,7 @@ func Start(t testing.TB, config Config) *Server {
 	return s
 }
 
-// URL is nats://HOST:PORT, with what stands before @ if that is not empty.
+// URL is nats://HOST:PORT, with the credentials and @ if they are not empty.
 func (s *Server) URL(user string) string {
 	if user != "" {
 		user += "@"
@@ -113,7 +113,7 @@ type Client struct {
 	received []string
 }
 
-// Client connects with what stands before @ in the URL.
+// Client connects with these credentials, which are before @ in the URL.
 func (s *Server) Client(user string) *Client {
 	s.t.Helper()
 	conn, err := nats.Connect(s.URL(user), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))

@@ -5,8 +5,8 @@
 // again until the other end acknowledges it, and then sends the next one.  A stream has ended when its other end is
 // silent for too long.
 //
-// The reply subjects of NATS' own requests are not used: a sender would choose the subject of an answer, and a
-// permission to respond permits any subject once.  Both ends derive the other's subject from the names.
+// The reply subjects of NATS' own requests are not used. A sender would choose the subject of an answer, and a
+// permission to respond permits any subject once. Both ends derive the other's subject from the names.
 package tunnel
 
 import (
@@ -27,8 +27,7 @@ import (
 
 // Options are how a server is reached, and what it is shown; files are those that NATS' own clients read.
 type Options struct {
-	// URL is nats://HOST:PORT, or several with commas between; a user with its password, or a token, may stand before
-	// @.
+	// URL is nats://HOST:PORT, or several with commas between; a user with its password, or a token, may be before @.
 	URL string
 	// Creds has a user's JWT and the seed of its key, NKey a seed alone.
 	Creds, NKey string
@@ -43,12 +42,12 @@ const (
 	connectTime = 5 * time.Second
 	// connectAgain is how long to wait before the next one, once a server is gone that was there.
 	connectAgain = 100 * time.Millisecond
-	// pingEvery and mostPings detect that a cable is cut.
-	pingEvery, mostPings = 2 * time.Second, 2
+	// pingEvery and maxPings detect that a cable is cut.
+	pingEvery, maxPings = 2 * time.Second, 2
 	// flushTime bounds the wait for the last messages.
 	flushTime = time.Second
-	// mostWords bounds how much of the server's errors is shown, in bytes.
-	mostWords = 600
+	// maxWords bounds how much of the server's errors is shown, in bytes.
+	maxWords = 600
 )
 
 // Conn is a connection to a server.
@@ -93,7 +92,7 @@ func Check(text string) error {
 	for each := range strings.SplitSeq(text, ",") {
 		parsed, err := url.Parse(strings.TrimSpace(each))
 		if err != nil || parsed.Host == "" || !strings.Contains(" nats tls ws wss ", " "+parsed.Scheme+" ") {
-			return fmt.Errorf("%q is no URL of a NATS server", Where(text))
+			return fmt.Errorf("%q is not a URL of a NATS server", Where(text))
 		}
 	}
 	return nil
@@ -111,12 +110,12 @@ func Connect(o Options) (*Conn, error) {
 	options := []nats.Option{
 		nats.Name(o.Name), nats.Timeout(connectTime), nats.MaxReconnects(-1), nats.ReconnectWait(connectAgain),
 		nats.ReconnectJitter(connectAgain, connectAgain), nats.PingInterval(pingEvery),
-		nats.MaxPingsOutstanding(mostPings),
+		nats.MaxPingsOutstanding(maxPings),
 		nats.ClosedHandler(func(*nats.Conn) { close(c.closed) }),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			c.last = printable.Error(err, mostWords)
+			c.last = printable.Error(err, maxWords)
 		}),
 	}
 	if o.Creds != "" {
@@ -139,7 +138,7 @@ func Connect(o Options) (*Conn, error) {
 	if c.nats, err = nats.Connect(o.URL, options...); errors.Is(err, nats.ErrNoServers) {
 		return nil, fmt.Errorf("connect to %s: %w", c.where, ErrNoServer)
 	} else if err != nil {
-		return nil, fmt.Errorf("connect to %s: %w", c.where, printable.Error(err, mostWords))
+		return nil, fmt.Errorf("connect to %s: %w", c.where, printable.Error(err, maxWords))
 	}
 	return c, nil
 }
@@ -155,7 +154,7 @@ func (c *Conn) Closed() <-chan struct{} { return c.closed }
 func (c *Conn) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return printable.Error(cmp.Or(c.nats.LastError(), c.last, nats.ErrConnectionClosed), mostWords)
+	return printable.Error(cmp.Or(c.nats.LastError(), c.last, nats.ErrConnectionClosed), maxWords)
 }
 
 // Close sends what is queued, and ends the connection.
@@ -184,7 +183,7 @@ func (c *Conn) denied(subject string) error {
 	if last == nil || !strings.Contains(strings.ToLower(last.Error()), strings.ToLower(`"`+subject+`"`)) {
 		return nil
 	}
-	return printable.Error(last, mostWords)
+	return printable.Error(last, maxWords)
 }
 
 // listen calls take with each message under a subject; the server has the subscription when this returns.

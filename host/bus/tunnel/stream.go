@@ -20,9 +20,9 @@ const (
 	again, partTime = 250 * time.Millisecond, time.Second
 	// aliveEvery is how often each end sends a sign of life.
 	aliveEvery = 500 * time.Millisecond
-	// longestNote bounds a note in bytes, mostUseless the messages without a part of the stream between two looks
+	// maxNote bounds a note in bytes, maxUseless the messages without a part of the stream between two looks
 	// of watch.
-	longestNote, mostUseless = 4 << 10, 1 << 13
+	maxNote, maxUseless = 4 << 10, 1 << 13
 )
 
 // The kinds of messages of a stream, the last words of their subjects.
@@ -58,12 +58,12 @@ type Stream struct {
 	asked          uint64 // the part that is sent and not yet read; 0: none
 }
 
-// ErrGone means that the other end has ended the stream, ErrClosed that this one has, and ErrTooMuch that the other end
-// has sent more notes than allowed.
+// errGone means that the other end has ended the stream, and errClosed that this one has. errTooMuch means that the
+// other end has sent more notes than allowed.
 var (
-	ErrGone    = errors.New("the other end has gone")
-	ErrClosed  = errors.New("the stream was closed")
-	ErrTooMuch = errors.New("the other end sends more notes than the stream allows")
+	errGone    = errors.New("the other end has gone")
+	errClosed  = errors.New("the stream was closed")
+	errTooMuch = errors.New("the other end sends more notes than the stream allows")
 )
 
 // Open opens an end that subscribes to one subject, and publishes under another; the other end does the reverse, and
@@ -79,7 +79,7 @@ func (c *Conn) Open(
 	s.reader, s.fill = net.Pipe()
 	var err error
 	if s.subscription, err = c.listen(subscribed+".>", s.take); err != nil {
-		s.end(ErrClosed)
+		s.end(errClosed)
 		return nil, err
 	}
 	go s.pass()
@@ -107,7 +107,7 @@ func (s *Stream) Close() error {
 	if s.ctx.Err() == nil {
 		s.sendMessage(kindGone, nil) // if it is lost, the other end soon notices the silence
 	}
-	s.end(ErrClosed)
+	s.end(errClosed)
 	return s.reader.Close()
 }
 
@@ -122,7 +122,7 @@ func (s *Stream) Write(p []byte) (written int, err error) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	if s.ended {
-		return 0, ErrClosed
+		return 0, errClosed
 	}
 	most := max(1, min(partBytes, int(s.conn.nats.MaxPayload())-headroom))
 	for len(p) > 0 {
@@ -172,7 +172,7 @@ func (s *Stream) sendMessage(what string, data []byte) {
 
 // Note sends the other end a message apart from the stream, which may get lost.
 func (s *Stream) Note(what string, data []byte) {
-	s.sendMessage(kindNote+"."+what, data[:min(len(data), longestNote)])
+	s.sendMessage(kindNote+"."+what, data[:min(len(data), maxNote)])
 }
 
 // take handles a message of the other end.
@@ -181,15 +181,15 @@ func (s *Stream) take(said *nats.Msg) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.heard = time.Now()
-	if s.useless++; s.useless > mostUseless {
-		s.end(ErrTooMuch)
+	if s.useless++; s.useless > maxUseless {
+		s.end(errTooMuch)
 		return
 	}
 	switch word {
 	case kindGone:
-		s.end(ErrGone)
+		s.end(errGone)
 	case kindNote:
-		if s.note != nil && len(said.Data) <= longestNote {
+		if s.note != nil && len(said.Data) <= maxNote {
 			s.note(rest, said.Data)
 		}
 	case kindTook:
@@ -255,7 +255,7 @@ func (s *Stream) watch() {
 		case silent && !s.conn.nats.IsConnected():
 			s.end(fmt.Errorf("the NATS server %s is away for %s", s.conn.where, s.silence))
 		case silent:
-			s.end(fmt.Errorf("nothing is heard through NATS for %s", s.silence))
+			s.end(fmt.Errorf("no message came through NATS for %s", s.silence))
 		}
 	}
 }

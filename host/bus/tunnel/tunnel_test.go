@@ -22,8 +22,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience bounds what must come at all.
-const patience = time.Minute
+// waitLimit bounds what must come at all.
+const waitLimit = time.Minute
 
 func connected(t *testing.T, server *bustest.Server) *Conn {
 	t.Helper()
@@ -58,19 +58,19 @@ func ended(t *testing.T, s *Stream) error {
 	t.Helper()
 	select {
 	case <-s.Done():
-	case <-time.After(patience):
+	case <-time.After(waitLimit):
 		t.Fatal("it does not end")
 	}
 	return s.Err()
 }
 
-// TestStream: what is written is read, in order and all of it, in both directions at once, and its end, too; a server
-// that restarts meanwhile loses nothing.
+// TestStream: all that is written is read, in order, in both directions at once, and its end, too. A server that
+// restarts meanwhile loses nothing.
 func TestStream(t *testing.T) {
 	for name, restarts := range map[string]int{"a server that stays": 0, "a server that restarts": 3} {
 		t.Run(name, func(t *testing.T) {
 			server := bustest.Start(t, bustest.Config{})
-			one, other, notes := joined(t, server, patience)
+			one, other, notes := joined(t, server, waitLimit)
 			data := make([]byte, 3<<20)
 			_, _ = rand.Read(data)
 			write := func(to *Stream) <-chan error {
@@ -113,7 +113,7 @@ func TestStream(t *testing.T) {
 				t.Error("there is more after the end")
 			}
 			one.Close()
-			if err := ended(t, other); !errors.Is(err, ErrGone) && restarts == 0 {
+			if err := ended(t, other); !errors.Is(err, errGone) && restarts == 0 {
 				t.Error(err)
 			}
 		})
@@ -131,7 +131,7 @@ func slicesOf(data []byte, length int) func(func([]byte) bool) {
 	}
 }
 
-// TestSilence: a server that is away, and an end that says nothing, are told apart.
+// TestSilence: a server that is away, and an end that sends nothing, give different errors.
 func TestSilence(t *testing.T) {
 	server := bustest.Start(t, bustest.Config{})
 	alone, err := connected(t, server).Open("alone", "nobody", 200*time.Millisecond, nil)
@@ -139,7 +139,7 @@ func TestSilence(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := alone.Write([]byte("x")); err == nil ||
-		!strings.Contains(err.Error(), "nothing is heard through NATS") {
+		!strings.Contains(err.Error(), "no message came through NATS") {
 		t.Error(err)
 	}
 	alone.Close()
@@ -159,7 +159,7 @@ func TestSilence(t *testing.T) {
 func TestNonsense(t *testing.T) {
 	server := bustest.Start(t, bustest.Config{})
 	for _, subject := range []string{"one.part.7", "one.part.x", "one.part", "one.part.18446744073709551616"} {
-		one, _, _ := joined(t, server, patience)
+		one, _, _ := joined(t, server, waitLimit)
 		stranger := connected(t, server)
 		if err := stranger.nats.Publish(subject, []byte("x")); err != nil {
 			t.Fatal(err)
@@ -168,10 +168,10 @@ func TestNonsense(t *testing.T) {
 			t.Error(subject, err)
 		}
 	}
-	one, other, notes := joined(t, server, patience)
+	one, other, notes := joined(t, server, waitLimit)
 	stranger := connected(t, server)
 	for _, subject := range []string{"other.what", "other.note", "other.note.long"} {
-		data := make([]byte, 2*longestNote)
+		data := make([]byte, 2*maxNote)
 		if subject == "other.note" {
 			data = nil
 		}
@@ -187,11 +187,42 @@ func TestNonsense(t *testing.T) {
 	}
 }
 
-// TestTooMuch: an end that says more beside the stream than it may ends the stream, whatever it says.
+// TestRepeatedParts: an end acknowledges each repeat of a part, since the acknowledgement may have been lost, and reads
+// the part once.
+func TestRepeatedParts(t *testing.T) {
+	server := bustest.Start(t, bustest.Config{})
+	one, err := connected(t, server).Open("one", "other", waitLimit, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { one.Close() })
+	other := connected(t, server)
+	took, err := other.nats.SubscribeSync("other.took.*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, part := range []struct{ number, text, read string }{
+		{"1", "x", "x"}, {"1", "x", ""}, {"1", "x", ""}, {"2", "y", "y"}, {"1", "x", ""}, {"2", "y", ""},
+		{"3", "z", "z"},
+	} {
+		if err := other.nats.Publish("one.part."+part.number, []byte(part.text)); err != nil {
+			t.Fatal(err)
+		}
+		read := make([]byte, len(part.read))
+		if _, err := io.ReadFull(one, read); err != nil || string(read) != part.read {
+			t.Fatalf("%d: %q is read, not %q: %v", i, read, part.read, err)
+		}
+		if got, err := took.NextMsg(waitLimit); err != nil || got.Subject != "other.took."+part.number {
+			t.Fatalf("%d: part %s is not acknowledged: %v, %v", i, part.number, got, err)
+		}
+	}
+}
+
+// TestTooMuch: an end that sends more notes than allowed ends the stream, with any text.
 func TestTooMuch(t *testing.T) {
 	for _, subject := range []string{"one.note.x", "one.alive", "one.nonsense", "one.part.1"} {
 		server := bustest.Start(t, bustest.Config{})
-		one, other, _ := joined(t, server, patience)
+		one, other, _ := joined(t, server, waitLimit)
 		if subject == "one.part.1" { // one that has come
 			go func() { _, _ = io.Copy(io.Discard, one) }()
 			if _, err := other.Write([]byte("x")); err != nil {
@@ -199,12 +230,12 @@ func TestTooMuch(t *testing.T) {
 			}
 		}
 		stranger := connected(t, server)
-		for end := time.Now().Add(patience); one.Err() == nil && time.Now().Before(end); {
+		for end := time.Now().Add(waitLimit); one.Err() == nil && time.Now().Before(end); {
 			if err := stranger.nats.Publish(subject, []byte("x")); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := ended(t, one); !errors.Is(err, ErrTooMuch) {
+		if err := ended(t, one); !errors.Is(err, errTooMuch) {
 			t.Error(subject, err)
 		}
 	}
@@ -241,9 +272,9 @@ func TestCredentials(t *testing.T) {
 		"no authority":       {Options{URL: secure.URL(""), TLSCA: noSeed}, "root certificate"},
 		"no certificate":     {Options{URL: secure.URL(""), TLSCert: noSeed, TLSKey: noSeed}, "client certificate"},
 		"no server":          {Options{URL: "nats://127.0.0.1:1"}, "connect to nats://127.0.0.1:1: "},
-		"no URL":             {Options{URL: "lab:geheim@host"}, `"host" is no URL of a NATS server`},
-		"a scheme of others": {Options{URL: "http://lab:geheim@host"}, `"http://host" is no URL of a NATS server`},
-		"a wrong port":       {Options{URL: "nats://lab:geheim@host:x"}, `"nats://host:x" is no URL of a NATS server`},
+		"no URL":             {Options{URL: "lab:geheim@host"}, `"host" is not a URL of a NATS server`},
+		"a scheme of others": {Options{URL: "http://lab:geheim@host"}, `"http://host" is not a URL of a NATS server`},
+		"a wrong port":       {Options{URL: "nats://lab:geheim@host:x"}, `"nats://host:x" is not a URL of a NATS server`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			conn, err := Connect(test.options)
@@ -265,7 +296,7 @@ func TestCredentials(t *testing.T) {
 func TestQuestions(t *testing.T) {
 	server := bustest.Start(t, bustest.Config{})
 	asks := connected(t, server)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 	defer cancel()
 	question := Question{Subject: "who.1", Answers: "to.*.1", NoResponders: "to.nobody.1", Data: []byte("you")}
 	ask := func(ctx context.Context, most, wanted int) (all []string, err error) {

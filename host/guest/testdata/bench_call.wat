@@ -1,5 +1,5 @@
-;; What the way into the host and back costs: 100 000 calls of a function that does nothing, between two visits to a
-;; barrier, for as long as the barrier lets it pass.
+;; Measures what a call of the host costs: 100 000 calls of a function that does nothing, between two visits to a
+;; barrier. It ends when the barrier does not let it pass.
 (module
   (import "rdma" "barrier" (func $barrier (param i32 i32 i64) (result i32)))
   (import "rdma" "stop_requested" (func $stop_requested (result i32)))

@@ -1,4 +1,4 @@
-;; Fills and copies 128 MiB for ever.
+;; Fills and copies 128 MiB forever.
 (module
   (memory (export "memory") 2048)
   (func (export "_start") (loop $forever

@@ -1,4 +1,4 @@
-;; Polls a queue that stays empty, 65536 times a call, for ever.
+;; Polls a queue that stays empty, 65536 times a call, forever.
 (module
   (import "rdma" "create_cq" (func $create_cq (param i32 i32) (result i32)))
   (import "rdma" "spin_cq" (func $spin_cq (param i32 i32 i32 i32) (result i32)))

@@ -1,4 +1,4 @@
-;; Prints a line for ever, and exits with the errno when it cannot.
+;; Prints a line forever, and exits with the errno when it cannot.
 (module
   (import "wasi_snapshot_preview1" "fd_write" (func $fd_write (param i32 i32 i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "proc_exit" (func $proc_exit (param i32)))

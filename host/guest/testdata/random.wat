@@ -1,4 +1,4 @@
-;; Asks for 128 MiB of random numbers, for ever.
+;; Asks for 128 MiB of random numbers, forever.
 (module
   (import "wasi_snapshot_preview1" "random_get" (func $random_get (param i32 i32) (result i32)))
   (memory (export "memory") 2048)

@@ -1,4 +1,4 @@
-;; Takes for ever without a loop: a call that calls itself twice, 100 deep.
+;; Takes forever without a loop: a call that calls itself twice, 100 deep.
 (module
   (memory (export "memory") 1)
   (func $recurse (param $depth i32)

@@ -1,4 +1,4 @@
-;; Spins for ever in the smallest of loops.
+;; Spins forever in the smallest of loops.
 (module
   (memory (export "memory") 1)
   (func (export "_start") (loop $forever (br $forever))))

@@ -1,4 +1,4 @@
-;; Spins for ever in the start function, which runs before _start can.
+;; Spins forever in the start function, which runs before _start can.
 (module
   (memory (export "memory") 1)
   (func $start (loop $forever (br $forever)))

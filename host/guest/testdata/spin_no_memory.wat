@@ -1,2 +1,2 @@
-;; Spins for ever, in a module that cannot be metered.
+;; Spins forever, in a module that cannot be metered.
 (module (func (export "_start") (loop $forever (br $forever))))

@@ -1,5 +1,5 @@
-;; Waits for more than a computer has: exits with what poll_oneoff says to 89 million subscriptions, whose size is 0
-;; modulo 2^32 or nearly so, and to 100,000 that fit its memory.
+;; Waits for more than a computer has. It exits with what poll_oneoff returns for 100,000 subscriptions that fit its
+;; memory, and for 89 million. Their size is 0 modulo 2^32, or nearly so.
 (module
   (import "wasi_snapshot_preview1" "poll_oneoff" (func $poll (param i32 i32 i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "proc_exit" (func $proc_exit (param i32)))

@@ -1,6 +1,6 @@
-// Package trace shows the calls of guests with their arguments and results, decoded as the model of the ABI has them:
-// as strace(1) shows system calls.  trace.go is what is shown and when, decode.go how a call becomes a line, value.go
-// how a value does.
+// Package trace shows the calls of guests with their arguments and results, as strace(1) shows system calls. It
+// decodes them by the model of the ABI. trace.go decides what is shown and when, decode.go makes a line from a call,
+// and value.go the text of a value.
 package trace
 
 import (
@@ -73,12 +73,12 @@ func New(out io.Writer, names []string) (*Tracer, error) {
 	return t, nil
 }
 
-// mostAtOnce is how many bytes of further lines are written together with a line.
-const mostAtOnce = 128 << 10
+// maxAtOnce is how many bytes of further lines are written together with a line.
+const maxAtOnce = 128 << 10
 
-// more adds the lines that have come meanwhile to a line: another host gets them in one message.
+// more appends queued lines, so that a remote host gets one message.
 func (t *Tracer) more(lines []byte) []byte {
-	for len(lines) < mostAtOnce {
+	for len(lines) < maxAtOnce {
 		select {
 		case line := <-t.lines:
 			lines = append(lines, line...)
@@ -89,12 +89,12 @@ func (t *Tracer) more(lines []byte) []byte {
 	return lines
 }
 
-// mostElsewhere bounds a line of a tracer elsewhere, in bytes.
-const mostElsewhere = 4 * maxText
+// maxElsewhere bounds a line of a tracer elsewhere, in bytes.
+const maxElsewhere = 4 * maxText
 
 // Elsewhere shows a line of a tracer elsewhere.
 func (t *Tracer) Elsewhere(where, line string) {
-	t.write(printable.Brief(where+": "+line, mostElsewhere), remoteWriteTimeout)
+	t.write(printable.Brief(where+": "+line, maxElsewhere), remoteWriteTimeout)
 }
 
 // Close writes what is left, and ends the tracer.  Guests must have ended.
@@ -143,7 +143,7 @@ func (t *Tracer) write(line string, wait time.Duration) {
 
 // Guest is the calls of one guest.  It is used by the goroutine that runs the guest.
 type Guest struct {
-	// Hides tells, where it is set, that the call that is about to be made is not the guest's own.
+	// Hides reports, where it is set, that the call that is about to be made is not the guest's own.
 	Hides func() bool
 
 	tracer *Tracer
@@ -161,7 +161,7 @@ type repeated struct {
 const (
 	// maxLines is how many calls of a guest are shown.
 	maxLines = 1 << 18
-	// cycle is the longest loop of calls whose rounds are counted, not shown: a poll, and a yield.
+	// cycle is the longest loop of calls with rounds that are counted, not shown: a poll, and a yield.
 	cycle = 2
 )
 

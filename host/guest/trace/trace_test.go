@@ -204,7 +204,7 @@ func TestElsewhere(t *testing.T) {
 		g.tracer.Elsewhere("a", "server: \x1b[2J\n\xff ##vso[x]"+strings.Repeat("x", 1<<20))
 	})
 	if !strings.HasPrefix(got, "a: server: ␛[2J␊\ufffd # #vso[x]xxx") || !strings.HasSuffix(got, "x...\n") ||
-		len(got) > 2*mostElsewhere {
+		len(got) > 2*maxElsewhere {
 		t.Errorf("%d bytes, %.80q", len(got), got)
 	}
 }

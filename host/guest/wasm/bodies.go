@@ -71,7 +71,7 @@ func (m *Module) decodeBodies(ctx context.Context, writer func() *bodyWriter) ([
 	}
 	if locals > allLocals {
 		return nil, wrapFormat(fmt.Errorf(
-			"its functions have %d local variables, and %d are the most", locals, allLocals,
+			"its functions have %d local variables; the limit is %d", locals, allLocals,
 		))
 	}
 	return runs, nil
@@ -107,7 +107,7 @@ func (one *run) decode(ctx context.Context, m *Module) error {
 			}
 		}
 		if r.more() {
-			r.fail(errors.New("it goes on behind its end"))
+			r.fail(errors.New("it continues after its end"))
 		}
 		if r.err != nil {
 			return wrapFormat(fmt.Errorf("function %d, %w", function, r.failure()))
@@ -129,7 +129,7 @@ func (v *validator) declarations(r *reader, declared []declaration) []declaratio
 			r.failAt(
 				at,
 				fmt.Errorf(
-					"a function has %d local variables; %d are the most, and %d for all functions", locals, maxLocals,
+					"a function has %d local variables; the limit is %d, and %d for all functions", locals, maxLocals,
 					allLocals,
 				),
 			)
@@ -154,7 +154,7 @@ func (v *validator) declarations(r *reader, declared []declaration) []declaratio
 // bodyWriter writes the bodies of a module that is rewritten, each with its checks.
 type bodyWriter struct {
 	*rewriting
-	lines   *Lines // nil when the module has no line table
+	lines   *Lines // nil when the module has neither a line table nor a source map
 	section []byte
 
 	body       []byte // the one that is written

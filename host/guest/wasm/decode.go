@@ -1,7 +1,7 @@
-// Package wasm decides what a module is before the runtime sees it: a strict decoder and validator (decode.go,
-// validate.go) reads the guest's bytes once, and what the runtime compiles is written anew from that, with a check in
-// each loop and each function, so that a guest that spins can be stopped and does not stop the Go process meanwhile
-// (meter.go).
+// Package wasm decides what a module is before the runtime sees it. A strict decoder and validator (decode.go,
+// validate.go) reads the guest's bytes once. What the runtime compiles is written again from that, with a check in
+// each loop and each function (meter.go). So a guest that spins can be stopped, and does not block the Go process
+// meanwhile.
 package wasm
 
 import (
@@ -13,8 +13,8 @@ import (
 
 // Module is a decoded module: every section but the bodies of functions, which Validate, Meter and Bound decode.
 //
-// What a runtime gets is written anew from it (Meter, Bound), so a module that is read in another way than the runtime
-// would read it cannot exist: neither has the bytes of the file in common with the other.
+// What a runtime gets is written again from it (Meter, Bound). So this package and the runtime cannot read a module
+// differently: the runtime does not read the bytes of the file.
 type Module struct {
 	Facts Facts
 
@@ -28,7 +28,7 @@ type Module struct {
 	dataCount int    // of its section, -1 without one
 	start     uint32 // index of the function of the start section
 	hasStart  bool
-	declared  []bool // the functions that ref.func may name: those that stand elsewhere than in bodies (section 3.4.10)
+	declared  []bool // the functions that ref.func may name: those named outside of bodies (3.4.10)
 
 	importedFunctions, importedTables uint32
 
@@ -36,7 +36,7 @@ type Module struct {
 	bodies   []body
 	code     int // where the content of the code section begins
 	names    []byte
-	lines    *Lines // nil when the module has no line table
+	lines    *Lines // nil when the module has neither a line table nor a source map
 
 	constants *validator // of constant expressions: a Go program has one in each of its thousands of data segments
 }
@@ -89,9 +89,9 @@ func (e *invalidError) Unwrap() []error { return []error{ErrFormat, e.err} }
 
 var header = []byte{0, 'a', 's', 'm', 1, 0, 0, 0}
 
-// Decode reads a module and refuses what is not exactly as the specification has it (WebAssembly Core Specification
-// 2.0, chapters 3 and 5, with the features of Features), or beyond the limits for guests.  The result shares the file's
-// bytes.
+// Decode reads a module and rejects one that violates the specification or exceeds the limits for guests. The
+// specification is the WebAssembly Core Specification 2.0, chapters 3 and 5, with the features of Features. The result
+// shares the file's bytes.
 //
 // Errors: *UnsupportedError, or ErrFormat with the place in the file.
 func Decode(file []byte) (*Module, error) {
@@ -175,7 +175,7 @@ func (m *Module) content(id byte, r *reader) {
 		m.elementSegments(r, out)
 	case sectionDataCount:
 		if count := r.index(); count > maxItems {
-			r.fail(fmt.Errorf("it has %d items, and %d are the most", count, maxItems))
+			r.fail(fmt.Errorf("it has %d items; the limit is %d", count, maxItems))
 		} else {
 			m.dataCount = int(count)
 		}
@@ -210,7 +210,7 @@ func (r *reader) items(most uint32) uint32 {
 	at := r.pos
 	count := r.index()
 	if count > most {
-		r.failAt(at, fmt.Errorf("it has %d items, and %d are the most", count, most))
+		r.failAt(at, fmt.Errorf("it has %d items; the limit is %d", count, most))
 	}
 	return count
 }
@@ -507,7 +507,7 @@ func (m *Module) codeSection(r *reader) {
 		at := r.pos
 		size := r.index()
 		if size > maxBody {
-			r.failAt(at, fmt.Errorf("a function has %d bytes, and %d are the most", size, maxBody))
+			r.failAt(at, fmt.Errorf("a function has %d bytes; the limit is %d", size, maxBody))
 		}
 		begin := r.pos
 		r.skip(uint64(size))

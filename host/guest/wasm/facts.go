@@ -33,8 +33,8 @@ type Export struct {
 type Facts struct {
 	Imports []Import
 	Exports []Export
-	// HasMemory is true when the module defines a memory; MinPages and MaxPages are its limits in
-	// pages of 64 KiB, MaxPages 65536 when it declares none.
+	// HasMemory is true when the module defines a memory. MinPages and MaxPages are its limits in pages of 64 KiB.
+	// MaxPages is 65536 when it declares none.
 	HasMemory          bool
 	SharedMemory       bool // for several threads
 	MinPages, MaxPages uint64
@@ -56,16 +56,6 @@ type Custom struct {
 	Size int // in bytes
 }
 
-// Inspect decodes and validates a module.  Errors: those of Decode.
-func Inspect(file []byte) (Facts, error) {
-	m, err := Decode(file)
-	if err != nil {
-		return Facts{}, err
-	}
-	err = m.Validate()
-	return m.Facts, err
-}
-
 // maxCustom bounds the custom sections, and the producers, that are listed.
 const maxCustom = 1024
 
@@ -85,7 +75,7 @@ func (m *Module) custom(r *reader) {
 		m.names = content
 	case "producers":
 		m.producers(&reader{data: content})
-	case ".debug_line", ".debug_line_str", ".debug_str":
+	case ".debug_line", ".debug_line_str", ".debug_str", "sourceMappingURL":
 		if m.lines == nil {
 			m.lines = &Lines{}
 		}

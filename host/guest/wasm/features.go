@@ -97,7 +97,7 @@ var (
 	}
 	functionReferences = &missing{"typed function references", "compile it without them (clang: -mno-gc)"}
 	garbageCollection  = &missing{
-		"garbage-collected objects", "languages whose objects are WebAssembly's cannot be guests yet",
+		"garbage-collected objects", "languages with objects of WebAssembly cannot be guests yet",
 	}
 	multiMemory = &missing{"several memories", "link it with one memory"}
 	memory64    = &missing{"addresses of 64 bits (memory64)", "compile it for wasm32"}

@@ -15,9 +15,10 @@ import (
 	"github.com/tetratelabs/wazero"
 )
 
-// FuzzDecode compares the decoder with wazero's and with wabt's (wasm-validate, where it is installed): what we accept,
-// both accept, and wazero what is rewritten of it; what both accept, we refuse only for reasons of our own.  Wazero is
-// asked second about what we refuse, since it may ask for more memory than there is for what is no module.
+// FuzzDecode compares the decoder with wazero's and with wabt's (wasm-validate, where it is installed). If this
+// decoder accepts a module, both must accept it, and wazero its rewritten form. If both accept a module, this decoder
+// rejects it only for listed reasons. Wazero reads a rejected module second, because it may request too much memory
+// for an invalid one.
 //
 // A module is one of the files, or with choices a generated one, and bytes of it are replaced by changes.
 func FuzzDecode(f *testing.F) {
@@ -58,14 +59,14 @@ func FuzzDecode(f *testing.F) {
 			file = generated(choices)
 		}
 		file = changed(file, changes)
-		_, err := Inspect(file)
+		_, err := inspect(file)
 		if err == nil {
 			acceptedByAll(t, wabt, file)
 			return
 		}
 		if !ourOwn(err) && !selectedNowhere(err, file) && wabt != "" && validForWabt(t, wabt, file) == nil &&
 			validWithoutCode(withoutCustom(file)) == nil {
-			t.Errorf("we alone refuse it: %v", err)
+			t.Errorf("only this decoder refuses it: %v", err)
 		}
 	})
 }
@@ -123,9 +124,9 @@ func ourOwn(err error) bool {
 	return false
 }
 
-// selectedNowhere reports whether a type does not match that a select of that type may have put on the stack.  Where it
-// takes its operands from code that is not reached, wazero and wabt 1.0.32 forget the type that it gives (section
-// 3.3.2.3), and accept any.
+// selectedNowhere reports whether a type does not match that a select of that type may have put on the stack. Where it
+// takes its operands from unreachable code, wazero and wabt 1.0.32 forget its result type (section 3.3.2.3), and
+// accept any.
 func selectedNowhere(err error, file []byte) bool {
 	for at, name := range valueNames {
 		if (strings.Contains(err.Error(), name) || strings.Contains(err.Error(), "takes references")) &&

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// generated is a module with one function of instructions that bytes choose.  An instruction that the validator refuses
-// is left out, unless the bytes want it; so most of these modules are valid, or all but for one place.
+// generated is a module with one function of instructions that bytes choose. An instruction that the validator rejects
+// is left out, unless the bytes want it. So most of these modules are valid, or have one invalid place.
 func generated(choices []byte) []byte {
 	g := &generator{choices: choices}
 	m, err := Decode(surroundings(nil))

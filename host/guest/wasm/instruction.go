@@ -94,7 +94,7 @@ const (
 	blockTypeIndex = 0
 )
 
-// instruction reads one instruction with the indices as they stand there; the validator looks at what they refer to.
+// instruction reads one instruction with its indices unchanged; the validator looks at what they refer to.
 func (r *reader) instruction(in *instruction, types []Signature) {
 	at := r.pos
 	code := r.byte()
@@ -158,13 +158,13 @@ func (r *reader) immediates(in *instruction, types []Signature) {
 		in.index, in.second = r.index(), r.index()
 	case selectType:
 		if count := r.index(); count != 1 {
-			r.fail(fmt.Errorf("select has %d types, and 1 is what it can have", count))
+			r.fail(fmt.Errorf("select has %d types; it must have 1", count))
 		}
 		in.lane = r.valueType()
 	case referenceType:
 		at := r.pos
 		if in.lane = r.valueType(); r.err == nil && !isReference(in.lane) {
-			r.failAt(at, fmt.Errorf("%s is of a type that is no reference", in.name))
+			r.failAt(at, fmt.Errorf("%s is of a type that is not a reference", in.name))
 		}
 	case memoryIndex:
 		r.memoryIndex()
@@ -232,7 +232,7 @@ func (r *reader) blockType(in *instruction, types []Signature) {
 func (r *reader) labels(in *instruction) {
 	count := r.index()
 	if count > maxLabels {
-		r.fail(fmt.Errorf("br_table has %d targets, and %d are the most", count, maxLabels))
+		r.fail(fmt.Errorf("br_table has %d targets; the limit is %d", count, maxLabels))
 	}
 	in.labels = in.labels[:0]
 	for i := uint32(0); i < count && r.err == nil; i++ {

@@ -1,7 +1,7 @@
 package wasm
 
-// Maximum numbers of things in a module.  A few bytes of it become large objects of the compiler and of an instance, so
-// a limit on the file's size is not enough: two bytes can ask for 2^32 local variables.  Programs with a whole language
+// Maximum numbers of things in a module. A few bytes of it become large objects of the compiler and of an instance, so
+// a limit on the file's size is not enough. Two bytes can declare 2^32 local variables. Programs with a whole language
 // runtime stay at a tenth of these; browsers have limits of the same order.
 const (
 	maxItems    = 1 << 17 // types, imports, functions, globals, exports, segments: of each

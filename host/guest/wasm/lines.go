@@ -8,14 +8,17 @@ import (
 	"strings"
 )
 
-// Lines finds where in its source an instruction of a rewritten module is from: by the line tables of the module as it
-// was (DWARF's .debug_line), and by how far the rewriting has moved each instruction.
+// Lines finds the source line of an instruction of a rewritten module. It uses the line tables of the original module
+// (DWARF's .debug_line) or its source map, and how far the rewriting has moved each instruction.
 //
-// wazero says where in the code a frame of a stack is only together with a source line that it finds in DWARF itself.
-// So the rewritten module gets DWARF that names no source at all (placeholders), and the offset is looked up here:
-// within bounds that a hostile table cannot exceed, and in tables of any version.
+// wazero reports the place of a frame in the code only together with a source line that it finds in DWARF itself. So
+// the rewritten module gets DWARF that names no source at all (placeholders), and the offset is looked up here. The
+// lookup has bounds that a hostile table cannot exceed, and reads tables of any version.
 type Lines struct {
 	tables lineTables
+	mapped bool       // the module has a source map, in another file
+	source *sourceMap // nil without one
+	code   int        // where the content of the code section begins in the file
 	marks  []mark
 	bodies []uint32 // where the functions of the module as it was begin, ascending
 }
@@ -26,6 +29,10 @@ type mark struct{ now, was uint32 }
 
 // section takes one of DWARF's.
 func (l *Lines) section(name string, content []byte) {
+	if name == "sourceMappingURL" { // its text is not looked at: the map is in the folder of the module, or nowhere
+		l.mapped = true
+		return
+	}
 	if len(content) > maxLineTables {
 		return
 	}
@@ -39,7 +46,7 @@ func (l *Lines) section(name string, content []byte) {
 	}
 }
 
-// HasLines reports whether the module has a line table.
+// HasLines reports whether the module has a line table, or says that it has a source map.
 func (m *Module) HasLines() bool { return m.lines != nil }
 
 // LinesOf decodes a module again, for the lines of one that was metered (Meter) or bounded (Bound) before.  Where they
@@ -53,8 +60,17 @@ func LinesOf(file []byte, metered bool) *Lines {
 	return &Lines{}
 }
 
-// usable reports whether there is a table of lines.
-func (l *Lines) usable() bool { return len(l.tables.program) > 0 }
+// usable reports whether there is a table of lines, or can be a source map.
+func (l *Lines) usable() bool { return l.mapped || len(l.tables.program) > 0 }
+
+// WithSourceMap are the lines with those of a source map. A text that is none is ignored: it only makes errors better.
+func (l *Lines) WithSourceMap(text []byte) *Lines {
+	with := *l
+	if source, err := parseSourceMap(text); err == nil {
+		with.source = source
+	}
+	return &with
+}
 
 // maxLineTables is how long each of a module's sections of line tables may be, in bytes; longer ones are not looked at.
 const maxLineTables = 16 << 20
@@ -80,10 +96,34 @@ func (l *Lines) Find(offsets []uint64) []string {
 	for i, now := range offsets {
 		was[i] = l.was(now)
 	}
-	return l.tables.find(was, func(first uint64) bool {
+	found := l.tables.find(was, func(first uint64) bool {
 		_, found := slices.BinarySearch(l.bodies, uint32(min(first, 1<<32-1)))
 		return found
 	})
+	if l.source != nil {
+		l.addMapped(found, was)
+	}
+	return found
+}
+
+// addMapped adds what the source map has of offsets that no table has.
+func (l *Lines) addMapped(found []string, was []uint64) {
+	columns := make([]uint64, len(was))
+	for i := range was {
+		columns[i] = was[i] + uint64(l.code)
+	}
+	mapped := l.source.find(columns, func(column uint64) uint64 {
+		at := sort.Search(len(l.bodies), func(i int) bool { return uint64(l.bodies[i])+uint64(l.code) > column })
+		if at == 0 {
+			return column + 1 // before the first function
+		}
+		return uint64(l.bodies[at-1]) + uint64(l.code)
+	})
+	for i := range found {
+		if found[i] == "" {
+			found[i] = mapped[i]
+		}
+	}
 }
 
 // note adds a mark for a body that is being rewritten; until the body is placed, now is an offset in it.
@@ -94,7 +134,7 @@ func (l *Lines) note(now, was int) {
 }
 
 // maxMarks bounds the marks; lines of the code behind them are not found.  A module has one or two for each
-// loop, and one for each instruction whose numbers were written longer than they need be.
+// loop, and one for each instruction with numbers that were written longer than they need be.
 const maxMarks = 1 << 22
 
 func (l *Lines) count() int {
@@ -135,7 +175,7 @@ func (l *Lines) join(run *Lines, now int) {
 	l.bodies = append(l.bodies, run.bodies...)
 }
 
-// placeholders are custom sections of DWARF: one compilation unit with all offsets, whose only line names no file.
+// placeholders are custom sections of DWARF: one compilation unit with all offsets.  Its only line names no file.
 func placeholders() []byte {
 	const first, last = "\x01\x00\x00\x00", "\xff\xff\xff\x7f"
 	sized := func(content string) string {
@@ -157,7 +197,7 @@ func placeholders() []byte {
 	return sections
 }
 
-// lineMark stands where wazero shows the source of a frame: "0x2c: code:1".
+// lineMark is in the place where wazero shows the source of a frame: "0x2c: code:1".
 const lineMark = "code"
 
 // FrameOffset reads the offset of a frame off the line that wazero shows beneath it.

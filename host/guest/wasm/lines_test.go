@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// table is a line table of version 4 for a.c with this program, whose first address is 0x10.
+// table is a line table of version 4 for a.c with this program.  Its first address is 0x10.
 func lineTable(program ...byte) []byte {
 	header := "\x01\x01\x01\xfb\x0e\x0d\x00\x01\x01\x01\x01\x00\x00\x00\x01\x00\x00\x01" + "dir\x00\x00" +
 		"a.c\x00\x01\x00\x00\x00"

@@ -6,15 +6,15 @@ import (
 	"strconv"
 )
 
-// lineTables are DWARF's tables of source lines, of all compilation units, and the strings that they refer to (DWARF 5,
-// section 6.2; versions 2 to 5).
+// lineTables are DWARF's tables of source lines, of all compilation units, and their strings (DWARF 5, section 6.2;
+// versions 2 to 5).
 type lineTables struct{ program, lineStrings, strings []byte }
 
 // maxRows is how many rows of line tables are looked at, in all.
 const maxRows = 1 << 22
 
-// find looks up addresses.  A sequence of rows that does not begin where a function does is of code that the linker has
-// dropped, or of a module that a tool changed after its table was made.
+// find looks up addresses. A sequence of rows that does not begin where a function does is of code that the linker has
+// dropped. Or a tool changed the module after its table was made.
 func (t *lineTables) find(addresses []uint64, begins func(address uint64) bool) []string {
 	found, done := make([]string, len(addresses)), make([]bool, len(addresses))
 	r := &reader{data: t.program}
@@ -27,7 +27,7 @@ func (t *lineTables) find(addresses []uint64, begins func(address uint64) bool) 
 			unit.rows, unit.begins = &rows, begins
 			unit.run(addresses, func(i int, row lineRow) {
 				if !done[i] {
-					found[i], done[i] = unit.place(row), true
+					found[i], done[i] = unit.location(row), true
 				}
 			})
 		}
@@ -166,8 +166,8 @@ func (u *lineUnit) run(addresses []uint64, found func(i int, row lineRow)) {
 	}
 }
 
-// place is a row as people write it.
-func (u *lineUnit) place(row lineRow) string {
+// location is a row as people write it.
+func (u *lineUnit) location(row lineRow) string {
 	file := u.file(row.file)
 	if file == "" {
 		return ""

@@ -6,25 +6,25 @@ import (
 	"slices"
 )
 
-// StartExport is the export by which a metered module's start function is called: a module's start
-// section runs while the module is instantiated, when nothing could end it yet.
+// StartExport is the export by which a metered module's start function is called. A module's start section runs during
+// instantiation, when nothing could end it yet.
 const StartExport = "rdmarun:start"
 
-// StopGlobal is the exported global of a metered module that ends it: once the host sets it to
-// anything but 0, the guest traps (unreachable) within Period steps.
+// StopGlobal is the exported global of a metered module that ends it. Once the host sets it to anything but 0, the
+// guest traps (unreachable) within Period steps.
 const StopGlobal = "rdmarun:stop"
 
-// Period is the number of steps between two exits of a metered module into the host.  A step is an
-// iteration of a loop or a call of a function that calls others, so it takes a nanosecond or a few:
-// an exit each 0.1 ms or so, which costs 0.1 %.
-const Period = 1 << 16
+// period is the number of steps between two exits of a metered module into the host. A step is an iteration of a loop
+// or a call of a function that calls others, so it takes a nanosecond or a few. There is an exit each 0.1 ms or so,
+// which costs 0.1 %.
+const period = 1 << 16
 
 // Meter rewrites a module so that it can be interrupted, however it spins.
 //
-// wazero's compiled code is not preemptible: a guest that spins keeps its thread from Go's scheduler
-// and the whole process from its next garbage collection, and no Go timer is left to end it once as
-// many guests spin as there are processors.  So the guest counts its own steps.  At the head of each
-// loop, and on entry to each function that calls another one (recursion needs no loop), it does
+// wazero's compiled code is not preemptible. A guest that spins keeps its thread from Go's scheduler and the whole
+// process from its next garbage collection. Once as many guests spin as there are processors, no Go timer is left to
+// end them. So the guest counts its own steps. At the head of each loop, and on entry to each function that calls
+// another one (recursion needs no loop), it does
 //
 //	fuel = fuel - 1; if fuel == 0 { call tick }
 //
@@ -32,11 +32,11 @@ const Period = 1 << 16
 //
 //	fuel = Period; memory.grow beyond the maximum; if stop { unreachable }
 //
-// memory.grow leaves compiled code for Go, where the scheduler can preempt, and asks the host's allocator, which
-// refuses and lets other goroutines run (Rewritten.SparePages); and stop is a global that the host sets (StopGlobal).
-// The counter is a global too: it takes no address from the guest, needs no thread to set a flag, and no index of the
-// module moves.  An instruction that fills or copies is a step for each 256 of its bytes or elements, paid for before
-// it.
+// memory.grow leaves compiled code for Go, where the scheduler can preempt. It asks the host's allocator, which
+// returns a failure and lets other goroutines run (Rewritten.SparePages). stop is a global that the host sets
+// (StopGlobal). The counter is a global, too. It takes no address from the guest and needs no thread to set a flag,
+// and no index of the module moves. An instruction that fills or copies is a step for each 256 of its bytes or
+// elements, paid for before it.
 //
 // The tables of the result grow as far as the host allows (Bound).  DWARF sections are left out, because the offsets in
 // them are wrong afterwards; Lines has what they said of source lines.
@@ -47,7 +47,7 @@ func (m *Module) Meter(ctx context.Context) (Rewritten, error) { return m.rewrit
 // Rewritten is a module that was rewritten.
 type Rewritten struct {
 	Module []byte
-	Lines  *Lines // nil when the module has no line table
+	Lines  *Lines // nil when the module has neither a line table nor a source map
 	// SparePages is by how many pages the maximum of its memory is above that of the guest.  The allocator must refuse
 	// them: it is asked for them each Period steps.
 	SparePages uint64
@@ -161,7 +161,7 @@ func (m *rewriting) payBody() code {
 }
 
 // appendPeriod appends Period as a signed number.
-func appendPeriod(out []byte) []byte { return appendSigned(out, Period) }
+func appendPeriod(out []byte) []byte { return appendSigned(out, period) }
 
 // maxPages is how large a memory can become, in pages, so that one more can be asked for.
 const maxPages = 1<<16 - 1
@@ -307,7 +307,7 @@ func (m *rewriting) rewriteCode(ctx context.Context) (*Lines, error) {
 	section := vector{count: uint32(len(m.bodies)) + m.addedFunctions()}
 	var lines *Lines
 	if m.lines != nil {
-		lines = &Lines{tables: m.lines.tables}
+		lines = &Lines{tables: m.lines.tables, code: m.code}
 	}
 	size := 0
 	for _, each := range runs {
@@ -324,8 +324,8 @@ func (m *rewriting) rewriteCode(ctx context.Context) (*Lines, error) {
 	return lines, nil
 }
 
-// RoomGlobal and GrownGlobal are exported globals of a rewritten module: by how many elements its tables, all of them
-// together, may still grow, which the host sets; and by how many they have grown.
+// RoomGlobal and GrownGlobal are exported globals of a rewritten module. The host sets RoomGlobal: by how many
+// elements all tables together may still grow. GrownGlobal is by how many they have grown.
 const (
 	RoomGlobal  = "rdmarun:room"
 	GrownGlobal = "rdmarun:grown"

@@ -32,7 +32,7 @@ func meter(file []byte) (Rewritten, error) {
 	return m.Meter(context.Background())
 }
 
-// decodeUnreserved decodes a module that was rewritten, which has exports whose names are kept for the host.
+// decodeUnreserved decodes a module that was rewritten.  It has exports with names that are kept for the host.
 func decodeUnreserved(file []byte) (*Module, error) {
 	return Decode(bytes.ReplaceAll(file, []byte(reserved), []byte("RDMARUN:")))
 }
@@ -86,7 +86,7 @@ func TestMeteredModulesAreValid(t *testing.T) {
 
 func TestMeteringKeepsImportsAndExports(t *testing.T) {
 	module := read(t, "../../../guests/hello/hello.wasm")
-	before, err := Inspect(module)
+	before, err := inspect(module)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func TestModulesThatCannotBeMetered(t *testing.T) {
 func TestTruncatedModules(t *testing.T) {
 	module := read(t, "testdata/instructions.wasm")
 	for length := range module {
-		Inspect(module[:length])
+		inspect(module[:length])
 		meter(module[:length])
 	}
 }

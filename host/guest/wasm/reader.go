@@ -114,8 +114,8 @@ func (r *reader) index() uint32 {
 	return 0
 }
 
-// integer reads a signed LEB128 number of so many bits: its bytes are at most as many as these need, and what is in the
-// last one beyond them is the sign (section 5.2.2).
+// integer reads a signed LEB128 number of so many bits. It has at most as many bytes as these need, and the excess
+// bits of the last byte are the sign (section 5.2.2).
 func (r *reader) integer(bits int) int64 {
 	at := r.pos
 	var value int64

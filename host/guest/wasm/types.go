@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Signature is the type of a function, a letter for each value: i (i32), I (i64), f (f32), F (f64), v (v128), r
-// (funcref) or x (externref).
+// Signature is the type of a function, a letter for each value. The letters are i (i32), I (i64), f (f32), F (f64), v
+// (v128), r (funcref) and x (externref).
 type Signature struct{ Params, Results string }
 
 const (
@@ -87,7 +87,7 @@ func (r *reader) valueType() byte {
 func (r *reader) valueTypes() string {
 	count := r.index()
 	if count > maxValues {
-		r.fail(fmt.Errorf("a function has %d parameters or results, and %d are the most", count, maxValues))
+		r.fail(fmt.Errorf("a function has %d parameters or results; the limit is %d", count, maxValues))
 	}
 	var letters []byte
 	for i := uint32(0); i < count && r.err == nil; i++ {
@@ -198,7 +198,7 @@ func (r *reader) table() table {
 	case one.shared:
 		r.failAt(at, fmt.Errorf("a table is shared"))
 	case one.minimum > maxTable:
-		r.failAt(at, fmt.Errorf("a table begins with %d elements, and %d are the most", one.minimum, maxTable))
+		r.failAt(at, fmt.Errorf("a table begins with %d elements; the limit is %d", one.minimum, maxTable))
 	}
 	return one
 }
@@ -209,7 +209,7 @@ func (r *reader) referenceType() byte {
 	at := r.pos
 	letter := r.valueType()
 	if r.err == nil && !isReference(letter) {
-		r.failAt(at, fmt.Errorf("%s is no type of references", typeName(letter)))
+		r.failAt(at, fmt.Errorf("%s is not a type of references", typeName(letter)))
 	}
 	return letter
 }

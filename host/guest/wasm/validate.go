@@ -2,8 +2,8 @@ package wasm
 
 import "fmt"
 
-// validator checks the body of a function as the algorithm in the appendix of the specification does (WebAssembly Core
-// Specification 2.0, section 7.3): it keeps the types that are on the stack, and the blocks that are open.
+// validator checks the body of a function by the algorithm in the appendix of the specification (WebAssembly Core
+// Specification 2.0, section 7.3). It keeps the types that are on the stack, and the open blocks.
 type validator struct {
 	m      *Module
 	r      *reader // of the body, which takes the errors
@@ -26,7 +26,7 @@ type block struct {
 // anyType is the letter of what an unreachable place of the stack has.
 const anyType = '?'
 
-// begin prepares for a function of this type whose local variables are in v.locals.
+// begin prepares for a function of this type, with the local variables in v.locals.
 func (v *validator) begin(r *reader, signature Signature) {
 	v.r, v.at = r, r.pos
 	v.stack, v.blocks = v.stack[:0], v.blocks[:0]
@@ -137,7 +137,7 @@ func (v *validator) unreachable() {
 // label is what a branch to the block so many out takes along.
 func (v *validator) label(depth uint32) string {
 	if depth >= uint32(len(v.blocks)) {
-		v.fail("goes %d blocks out, and is in %d", depth, len(v.blocks))
+		v.fail("branches out of %d blocks, and is in %d", depth, len(v.blocks))
 		return ""
 	}
 	target := &v.blocks[len(v.blocks)-1-int(depth)]
@@ -200,7 +200,7 @@ func (v *validator) control(in *instruction) {
 	case opEnd:
 		inner := v.close()
 		if inner.opcode == opIf && inner.signature.Params != inner.signature.Results {
-			v.fail("closes an if without an else that does not give what it takes")
+			v.fail("ends an if without an else, and its results differ from its parameters")
 		}
 		if len(v.blocks) > 0 {
 			v.push(inner.signature.Results)

@@ -20,7 +20,7 @@ import (
 	"rdmarun/host/record"
 	"rdmarun/host/scenario"
 	"rdmarun/host/scenario/meeting"
-	"rdmarun/host/scenario/testbed"
+	"rdmarun/rdmacore"
 )
 
 // Config is what an agent is.
@@ -39,8 +39,10 @@ type Config struct {
 	Confine func() error
 	// Warn reports something that is not an answer to a request.
 	Warn func(text string)
-	// Allow are the words of lab.Allowable that the owner of this host allows controllers; nil: all.
+	// Allow are the words (lab.CheckAllow) that the owner of this host allows controllers; nil: all but programs.
 	Allow []string
+	// Environment is that of native programs that play roles.
+	Environment map[string]string
 	// Examine looks at this host.
 	Examine func(ctx context.Context, what lab.Look) lab.Examined
 	// Die ends the process at once: its controller is gone, and what it does has not ended for endTime.
@@ -101,7 +103,7 @@ func Serve(ctx context.Context, input io.Reader, output io.Writer, closing func(
 	return serve(ctx, conn, config)
 }
 
-// errGone ends an agent whose controller has gone.
+// errGone ends an agent after its controller has gone.
 var errGone = errors.New("the controller is gone")
 
 // firstLine reads the greeting, for which a terminal would wait forever.
@@ -198,8 +200,15 @@ func (e *refusedError) Hint() string { return e.hint }
 
 // refuse refuses what the owner of this host does not allow.
 func (c *Config) refuse(word, why string) *refusedError {
-	if c.Allow == nil || slices.Contains(c.Allow, word) {
+	if lab.Allows(c.Allow, word, "") {
 		return nil
+	}
+	if word == scenario.NeedProgram {
+		return &refusedError{
+			word, why,
+			"on that host: rdmarun agent --allow soft,program=/usr/bin/ib_*; an agent that the lab file starts: " +
+				"programs: [/usr/bin/ib_*]",
+		}
 	}
 	if !slices.Contains(lab.Allowable(), word) {
 		return &refusedError{word, why, "there is no such word for --allow"}
@@ -207,6 +216,27 @@ func (c *Config) refuse(word, why string) *refusedError {
 	return &refusedError{
 		word, why,
 		fmt.Sprintf("on that host: rdmarun agent --allow %s", strings.Join(append(slices.Clone(c.Allow), word), ",")),
+	}
+}
+
+// refuseProgram rejects a program, by its path, that the owner of this host does not allow. It also rejects one with
+// variables that the owner does not allow. Many variables make a program load other code.
+func (c *Config) refuseProgram(program string, variables []string) error {
+	refused := ""
+	if !lab.Allows(c.Allow, scenario.NeedProgram, program) {
+		refused = "program=" + program
+	}
+	for _, name := range variables {
+		if refused == "" && !lab.AllowsVariable(c.Allow, name) {
+			refused = "env=" + name
+		}
+	}
+	if refused == "" {
+		return nil
+	}
+	words := append(slices.Clone(c.Allow), refused)
+	return &refusedError{
+		refused, "the case runs a program with it", "on that host: rdmarun agent --allow " + strings.Join(words, ","),
 	}
 }
 
@@ -310,11 +340,13 @@ func (r *run) ready(ctx context.Context) (err error) {
 		return err
 	}
 	r.settings = scenario.RunConfig{
-		ProviderName: order.Provider, FilesChoose: order.FilesChoose, Link: order.Link, Selection: selection,
-		Seed: order.Seed, Drawn: order.Drawn, TimeScale: order.TimeScale, Stall: order.Stall, Interval: order.Interval,
+		ProviderName: order.Provider, FilesChoose: order.FilesChoose, Link: order.Link, Legal: order.Legal,
+		Selection: selection,
+		Seed:      order.Seed, Drawn: order.Drawn, TimeScale: order.TimeScale, Stall: order.Stall,
+		Interval:     order.Interval,
 		NoThresholds: order.NoThresholds,
 		GuestCache:   r.config.GuestCache, GuestCompiler: r.config.GuestCompiler, Confine: r.config.Confine,
-		Warn: r.config.Warn,
+		Warn: r.config.Warn, ProgramEnvironment: r.config.Environment, AllowProgram: r.config.refuseProgram,
 		Allow: func(need scenario.Need) error {
 			if refused := r.config.refuse(need.What, need.For); refused != nil {
 				return refused
@@ -353,7 +385,7 @@ func (r *run) allowed() error {
 			}
 		}
 	}
-	if err := r.config.refuse(r.order.Provider, "the run is on it"); err != nil && r.order.Provider != testbed.Soft {
+	if err := r.config.refuse(r.order.Provider, "the run is on it"); err != nil && r.order.Provider != rdmacore.Soft {
 		return err // what opens soft are the roles on it
 	}
 	return nil
@@ -408,7 +440,7 @@ func (r *run) places() map[string]scenario.Place {
 	for role, place := range r.order.Places {
 		places[role] = place
 	}
-	if !r.order.Route || r.order.Provider != testbed.Soft {
+	if !r.order.Route || r.order.Provider != rdmacore.Soft {
 		return places
 	}
 	address := Routed()
@@ -424,8 +456,8 @@ func (r *run) places() map[string]scenario.Place {
 	return places
 }
 
-// Routed is the first address of this host that is not its own alone: of an interface with a carrier before one
-// without, of one that is up before one that is down, and of IPv4 before IPv6.
+// Routed is the first address of this host that other hosts may use. An interface with a carrier comes before one
+// without, one that is up before one that is down, and IPv4 before IPv6.
 func Routed() (found netip.Addr) {
 	interfaces, err := net.Interfaces()
 	if err != nil {

@@ -25,8 +25,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience bounds what must come at all.
-const patience = time.Minute
+// waitLimit bounds what must come at all.
+const waitLimit = time.Minute
 
 // controller is the other end of an agent.
 type controller struct {
@@ -85,7 +85,7 @@ func start(t *testing.T, allow ...string) *controller {
 // ask asks the agent.
 func (c *controller) ask(t *testing.T, what string, question []byte) []byte {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 	defer cancel()
 	answer, err := c.conn.Await(ctx, bus.To(c.who.Name, what), question)
 	if err != nil {
@@ -168,7 +168,7 @@ func TestExamineAndLeave(t *testing.T) {
 	}
 	var clock int64
 	if _, err := fmt.Sscan(string(c.ask(t, lab.SubjectClock, nil)), &clock); err != nil ||
-		time.Since(time.Unix(0, clock)).Abs() > patience {
+		time.Since(time.Unix(0, clock)).Abs() > waitLimit {
 		t.Errorf("%d %v", clock, err)
 	}
 	c.close()
@@ -177,8 +177,8 @@ func TestExamineAndLeave(t *testing.T) {
 	}
 }
 
-// TestControllerLeavesAtOnce: one whose other hosts have not come ends with the greeting, and the agent does not
-// complain.
+// TestControllerLeavesAtOnce: a controller ends with the greeting when its other hosts have not come. The agent does
+// not complain.
 func TestControllerLeavesAtOnce(t *testing.T) {
 	here, there := net.Pipe()
 	ended := make(chan error, 1)
@@ -197,8 +197,8 @@ func TestControllerLeavesAtOnce(t *testing.T) {
 	}
 }
 
-// TestControllerLeavesTheBus: an agent whose controller goes before it listens has nothing to say about that, least of
-// all the names on the bus.
+// TestControllerLeavesTheBus: if the controller goes before its agent listens, the agent does not report it, and no
+// names on the bus.
 func TestControllerLeavesTheBus(t *testing.T) {
 	server, err := bus.NewServer()
 	if err != nil {
@@ -227,7 +227,7 @@ func TestOrders(t *testing.T) {
 	}{
 		"no order":          {[]int{1}, nil, "the order cannot be read"},
 		"nothing":           {lab.Order{}, nil, "its digest differs"},
-		"too much":          {lab.Order{Length: lab.MostPack + 1}, nil, "are too many"},
+		"too much":          {lab.Order{Length: lab.MaxPack + 1}, nil, "are too many"},
 		"less than nothing": {lab.Order{Length: -1}, nil, "are too many"},
 		"another pack":      {lab.Order{Pack: digest(bad), Length: len(good)}, good, "its digest differs"},
 		"a shorter pack":    {lab.Order{Pack: digest(good), Length: len(good) + 5}, good, "are not a part of the pack"},
@@ -273,7 +273,7 @@ func TestOrders(t *testing.T) {
 	}
 }
 
-// TestControllerGone: an agent whose controller goes while it waits for the others ends.
+// TestControllerGone: an agent ends if its controller goes while it waits for the others.
 func TestControllerGone(t *testing.T) {
 	archive, path := packed(t, "rdmarun: v1\nroles: {client: {}, server: {}}\nsteps: [{role: client, log: x}]\n")
 	c := start(t)
@@ -290,7 +290,7 @@ func TestControllerGone(t *testing.T) {
 	c.close()
 	select {
 	case <-c.ended:
-	case <-time.After(patience):
+	case <-time.After(waitLimit):
 		t.Error("it does not end")
 	}
 }
@@ -307,7 +307,7 @@ func TestStrangers(t *testing.T) {
 	cancel()
 	silent, held := io.Pipe()
 	if err := Serve(ctx, silent, io.Discard, func() error { return nil }, Config{Die: func() {}}); err == nil {
-		t.Error("nobody has said anything")
+		t.Error("no message has come")
 	}
 	held.Close()
 }
@@ -400,8 +400,8 @@ func TestAllowSteps(t *testing.T) {
 	}
 }
 
-// FuzzOrder has a controller order whatever of an agent that has the pack: it answers, reads nothing but the pack, and
-// needs no more than its owner allows.
+// FuzzOrder makes a controller send any order to an agent that has the pack. The agent answers, reads nothing but the
+// pack, and needs no more than its owner allows.
 func FuzzOrder(f *testing.F) {
 	const text = "rdmarun: v1\nroles: {client: {}, server: {}}\nsteps: [{role: client, log: x}]\n"
 	for _, seed := range []string{

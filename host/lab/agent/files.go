@@ -24,13 +24,13 @@ import (
 // file has the path of its descriptor, which any code of this process opens.
 type files map[string]*os.File
 
-// longestName is how long the name of a file in memory may be, in bytes: memfd_create(2) takes 249.
-const longestName = 249
+// maxName is how long the name of a file in memory may be, in bytes: memfd_create(2) takes 249.
+const maxName = 249
 
 // create makes a file.
 func (f files) create(path string) (io.WriteCloser, error) {
 	name := filepath.Base(path) // shown only by tools that list this process's files
-	descriptor, err := unix.MemfdCreate(name[:min(len(name), longestName)], unix.MFD_CLOEXEC)
+	descriptor, err := unix.MemfdCreate(name[:min(len(name), maxName)], unix.MFD_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("a file in memory: %w", err)
 	}
@@ -100,7 +100,7 @@ func (f files) locate(from lab.Files) scenario.Locate {
 // fetch brings the pack of the order.
 func (r *run) fetch(ctx context.Context) error {
 	order := r.order
-	if order.Length < 0 || order.Length > lab.MostPack {
+	if order.Length < 0 || order.Length > lab.MaxPack {
 		return fmt.Errorf("%d bytes are too many", order.Length)
 	}
 	var archive bytes.Buffer

@@ -69,7 +69,7 @@ type traced struct {
 // CollectCalls shows the calls of those functions, without any of all, that the guests of hosts make.
 func CollectCalls(show func(host, line string), functions, hosts []string) *Calls {
 	c := &Calls{
-		wanted: lab.Trace{Functions: functions, Most: mostOf(hosts)}, show: show, hosts: make(map[string]*traced),
+		wanted: lab.Trace{Functions: functions, Most: quotaOf(hosts)}, show: show, hosts: make(map[string]*traced),
 		ends: endsOf(hosts),
 	}
 	for _, host := range hosts {
@@ -127,7 +127,7 @@ func (c *Calls) Lacks() (lacks []string) {
 			lacks = append(
 				lacks,
 				fmt.Sprintf(
-					"host %s: its last %d lines are cut, since a host may send %d MiB", host, h.end.Beyond,
+					"host %s: its last %d lines are cut, since a host may send %dMiB", host, h.end.Beyond,
 					c.wanted.Most>>20,
 				),
 			)

@@ -27,13 +27,13 @@ func TestCalls(t *testing.T) {
 	c.Take("stranger", lab.SubjectTraced, []byte("what"))
 	ended("a", lab.Traced{Beyond: 7})
 	c.Take("a", lab.SubjectCalls, []byte("too late\n"))
-	ended("b", lab.Traced{Error: "nobody\nread"})
+	ended("b", lab.Traced{Error: "none\nread"})
 	c.Await(t.Context(), func(host string) bool { return host == "lost" })
 	if got := text.String(); got != "a: server: x\na: server: y\n" {
 		t.Errorf("%q", got)
 	}
 	want := []string{
-		"host a: its last 7 lines are cut, since a host may send 256 MiB", "host b: calls are missing: nobody␊read",
+		"host a: its last 7 lines are cut, since a host may send 256MiB", "host b: calls are missing: none␊read",
 		"host lost: its calls end early: it was lost",
 		"host stranger: calls are missing: their end is invalid",
 	}
@@ -59,7 +59,7 @@ func TestTooManyCalls(t *testing.T) {
 	}
 	sender.Close(nil)
 	c.Await(t.Context(), func(string) bool { return false })
-	if got := c.Lacks(); !slices.Equal(got, []string{"host a: its last 2 lines are cut, since a host may send 0 MiB"}) {
+	if got := c.Lacks(); !slices.Equal(got, []string{"host a: its last 2 lines are cut, since a host may send 0MiB"}) {
 		t.Errorf("%q", got)
 	}
 	liar := CollectCalls(show, nil, []string{"a"})
@@ -73,7 +73,7 @@ func TestTooManyCalls(t *testing.T) {
 	}
 }
 
-// TestCallsOfLost: a controller that does not answer is told nothing more, and guests go on.
+// TestCallsOfLost: a controller that does not answer gets nothing more, and guests go on.
 func TestCallsOfLost(t *testing.T) {
 	asked := 0
 	sender := SendCalls(lab.Trace{Most: 1 << 20}, func(string, []byte) error {

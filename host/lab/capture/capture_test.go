@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,9 +16,10 @@ import (
 	"go.uber.org/goleak"
 
 	"rdmarun/host/lab"
+	"rdmarun/host/pcapng"
 	"rdmarun/host/record"
 	"rdmarun/host/scenario"
-	"rdmarun/host/scenario/testbed"
+	"rdmarun/rdmacore"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -25,31 +27,15 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // blocks are what a host says of one interface, on which packets are sent at those times.
 func blocks(name string, times ...uint64) []byte {
 	var made bytes.Buffer
-	w := &writer{to: &made}
-	_ = w.section("test", "")
-	w.begin(kindInterface)
-	w.put16(linkTypeRaw)
-	w.put16(0)
-	w.put32(0)
-	w.putText(optionName, name)
-	_ = w.end()
+	w := &pcapng.Writer{To: &made}
+	_ = w.Section(pcapng.Section{Application: "test"}) // a buffer takes all
+	_ = w.Interface(pcapng.Interface{Name: name})
 	for i, at := range times {
-		w.begin(kindPacket)
-		w.put32(0)
-		w.putTime(at)
-		w.put32(3)
-		w.put32(60)
-		w.putBytes([]byte{byte(i), 2, 3})
-		w.putOption(optionFlags, []byte{2, 0, 0, 0})
-		w.putText(optionComment, "step\x1b[2J")
-		w.putOption(2988, []byte("custom"))
-		_ = w.end()
+		_ = w.Packet(pcapng.Packet{
+			Time: at, Length: 60, Bytes: []byte{byte(i), 2, 3}, Comments: []string{"step\x1b[2J"},
+		})
 	}
-	w.begin(kindStatistics)
-	w.put32(0)
-	w.putTime(9)
-	w.putOption(optionReceived, make([]byte, 8))
-	_ = w.end()
+	_ = w.Statistics(pcapng.Statistics{Time: 9})
 	return made.Bytes()
 }
 
@@ -61,7 +47,7 @@ func blocksOf(t *testing.T, path string) (blocks [][]byte) {
 		t.Fatal(err)
 	}
 	for len(data) > 0 {
-		block, err := cut(data)
+		block, err := pcapng.Cut(data)
 		if err != nil || block == nil {
 			t.Fatalf("%s: %d bytes are no block: %v", path, len(data), err)
 		}
@@ -75,30 +61,27 @@ func blocksOf(t *testing.T, path string) (blocks [][]byte) {
 func written(t *testing.T, path string) (words []string) {
 	t.Helper()
 	for _, block := range blocksOf(t, path) {
-		body := bodyOf(block)
-		switch kindOf(block) {
-		case kindSection:
+		var err error
+		switch pcapng.KindOf(block) {
+		case pcapng.KindSection:
 			words = append(words, "section")
-		case kindInterface:
-			_ = eachOption(body[interfaceFields:], func(code int, value []byte) {
-				if code == optionName || code == optionDescription {
-					words = append(words, string(value))
-				}
-			})
-		case kindPacket:
-			text := strings.Join([]string{string('0' + rune(body[0])), string('0' + rune(timeOf(body)))}, "@")
-			_ = eachOption(body[packetFields+4:], func(code int, value []byte) {
-				if code == optionComment {
-					text += " " + string(value)
-				} else if code != optionFlags {
-					t.Errorf("an option %d", code)
-				}
-			})
-			words = append(words, text)
-		case kindStatistics:
-			words = append(words, "statistics "+string('0'+rune(body[0])))
+		case pcapng.KindInterface:
+			var named pcapng.Interface
+			named, err = pcapng.ParseInterface(block)
+			words = append(words, named.Name, named.Description)
+		case pcapng.KindPacket:
+			var p pcapng.Packet
+			p, err = pcapng.ParsePacket(block)
+			words = append(words, fmt.Sprintf("%d@%d %s", p.Interface, p.Time, strings.Join(p.Comments, " ")))
+		case pcapng.KindStatistics:
+			var counted pcapng.Statistics
+			counted, err = pcapng.ParseStatistics(block)
+			words = append(words, fmt.Sprintf("statistics %d", counted.Interface))
 		default:
-			t.Errorf("a block of kind %d", kindOf(block))
+			t.Errorf("a block of kind %d", pcapng.KindOf(block))
+		}
+		if err != nil {
+			t.Error(err)
 		}
 	}
 	return words
@@ -145,7 +128,7 @@ func TestMerge(t *testing.T) {
 		t.Errorf("%q\nnot %q", got, want)
 	}
 	want = []string{
-		"host b: its last 7 packets are cut, since a host has room for 256 MiB here",
+		"host b: its last 7 packets are cut, since a host has room for 256MiB here",
 		"host lost: its packets end early: it was lost",
 		"host stranger: packets are missing: malformed pcapng block",
 	}
@@ -199,7 +182,7 @@ func TestSend(t *testing.T) {
 			}
 			checked := scenario.Check([]string{"../../../scenarios/rping.yaml"}, scenario.Params{})
 			totals, err := scenario.Run(t.Context(), checked.Scenarios, scenario.RunConfig{
-				ProviderName: testbed.Soft, TimeScale: 1, Repeat: 1, Capture: sender.Capture(),
+				ProviderName: rdmacore.Soft, TimeScale: 1, Repeat: 1, Capture: sender.Capture(),
 				Warn: func(text string) { t.Error(text) },
 			})
 			if err != nil || totals.Passed != 1 {
@@ -210,11 +193,11 @@ func TestSend(t *testing.T) {
 			}
 			count := uint64(0)
 			for rest := came; len(rest) > 0; {
-				block, err := cut(rest)
+				block, err := pcapng.Cut(rest)
 				if err != nil || block == nil {
 					t.Fatalf("%d bytes are no block: %v", len(rest), err)
 				}
-				if kindOf(block) == kindPacket {
+				if pcapng.KindOf(block) == pcapng.KindPacket {
 					count++
 				}
 				rest = rest[len(block):]
@@ -230,20 +213,20 @@ func TestSend(t *testing.T) {
 // TestManyInterfaces: a host names some interfaces, and no more.
 func TestManyInterfaces(t *testing.T) {
 	whole := blocks("server")
-	section, err := cut(whole)
+	section, err := pcapng.Cut(whole)
 	if err != nil {
 		t.Fatal(err)
 	}
-	one, err := cut(whole[len(section):])
+	one, err := pcapng.Cut(whole[len(section):])
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := append(slices.Clone(section), bytes.Repeat(one, mostInterfaces+1)...)
+	said := append(slices.Clone(section), bytes.Repeat(one, maxInterfaces+1)...)
 	var file bytes.Buffer
 	c := &gathering{sources: map[string]*source{"a": {spool: memory{bytes.NewReader(said)}, size: int64(len(said))}}}
-	err = c.merge(&writer{to: &file}, "test", "", nil)
+	err = c.merge(&pcapng.Writer{To: &file}, "test", "", nil)
 	lacks := c.lacks()
-	if err != nil || len(lacks) != 1 || !strings.Contains(lacks[0], errStrange.Error()) {
+	if err != nil || len(lacks) != 1 || !strings.Contains(lacks[0], pcapng.ErrMalformed.Error()) {
 		t.Errorf("%q, %v", lacks, err)
 	}
 }
@@ -259,11 +242,11 @@ func FuzzMerge(f *testing.F) {
 		c := &gathering{sources: map[string]*source{"a": {
 			spool: memory{bytes.NewReader(said)}, size: int64(len(said)),
 		}}}
-		if err := c.merge(&writer{to: &file}, "test", "", nil); err != nil {
+		if err := c.merge(&pcapng.Writer{To: &file}, "test", "", nil); err != nil {
 			t.Error(err)
 		}
 		for data := file.Bytes(); len(data) > 0; {
-			block, err := cut(data)
+			block, err := pcapng.Cut(data)
 			if err != nil || block == nil {
 				t.Fatalf("%d bytes are no block: %v", len(data), err)
 			}

@@ -14,6 +14,7 @@ import (
 
 	"rdmarun/host/lab"
 	"rdmarun/host/ownfile"
+	"rdmarun/host/pcapng"
 	"rdmarun/host/printable"
 	"rdmarun/host/record"
 )
@@ -61,7 +62,8 @@ type spool interface {
 
 // Collect opens the file, which is written by Finish, for so many hosts.
 func Collect(path string, snapLength uint32, hosts []string) (*Collector, error) {
-	c := &Collector{path: path, gathering: gatheringOf(lab.Capture{SnapLength: snapLength, Most: mostOf(hosts)}, hosts)}
+	to := lab.Capture{SnapLength: snapLength, Most: quotaOf(hosts)}
+	c := &Collector{path: path, gathering: gatheringOf(to, hosts)}
 	var err error
 	for end := time.Now().Add(openTime); ; time.Sleep(10 * time.Millisecond) {
 		c.file, err = ownfile.Open(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NONBLOCK, ownfile.Private)
@@ -110,7 +112,7 @@ func (c *gathering) Take(host, what string, data []byte) {
 	case lab.SubjectCaptured:
 		s.end = &lab.Captured{}
 		if err := json.Unmarshal(data, s.end); err != nil {
-			s.end, s.wrong = nil, errStrange.Error()
+			s.end, s.wrong = nil, pcapng.ErrMalformed.Error()
 		} else {
 			printable.Each(s.end, lab.Text)
 		}
@@ -140,7 +142,7 @@ func (c *Collector) Finish(application string, clocks map[string]record.Clock) (
 	defer c.file.Close()
 	defer c.discard()
 	out := bufio.NewWriterSize(&retryingFile{c.file}, 1<<18)
-	err = c.merge(&writer{to: out}, application, "", clocks)
+	err = c.merge(&pcapng.Writer{To: out}, application, "", clocks)
 	if err = errors.Join(err, out.Flush()); err != nil {
 		return nil, fmt.Errorf("capture: %w", err)
 	}
@@ -165,13 +167,13 @@ func (s *source) lack(most int64) string {
 	if s.end != nil && s.end.Beyond > 0 {
 		texts = append(
 			texts,
-			fmt.Sprintf("its last %d packets are cut, since a host has room for %d MiB here", s.end.Beyond, most>>20),
+			fmt.Sprintf("its last %d packets are cut, since a host has room for %dMiB here", s.end.Beyond, most>>20),
 		)
 	}
 	return strings.Join(texts, "; ")
 }
 
-// retryingFile is a file whose reader, if it is a pipe, may take some time.
+// retryingFile is a file, or a pipe with a reader that may take some time.
 type retryingFile struct{ *os.File }
 
 func (p *retryingFile) Write(data []byte) (int, error) {

@@ -7,14 +7,14 @@ import (
 )
 
 const (
-	// mostBytes is how much is taken of all hosts, mostOfOne of one.
-	mostBytes, mostOfOne = 1 << 30, 256 << 20
+	// maxBytes is how much is taken of all hosts, maxOfOne of one.
+	maxBytes, maxOfOne = 1 << 30, 256 << 20
 	// silenceTimeout is how long all hosts may be silent before the wait for their ends is over.
 	silenceTimeout = 3 * time.Second
 )
 
-// mostOf is how much each host may send.
-func mostOf(hosts []string) int64 { return min(mostOfOne, mostBytes/int64(max(1, len(hosts)))) }
+// quotaOf is how much each host may send.
+func quotaOf(hosts []string) int64 { return min(maxOfOne, maxBytes/int64(max(1, len(hosts)))) }
 
 // ends are the hosts of which more may come.
 type ends struct {

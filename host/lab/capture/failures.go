@@ -13,21 +13,23 @@ import (
 
 	"rdmarun/host/lab"
 	"rdmarun/host/ownfile"
+	"rdmarun/host/pcapng"
 	"rdmarun/host/scenario"
 	"rdmarun/rdmacore"
 )
 
 // Budgets of captures of failures.
 const (
-	// mostAround is what is kept in memory of a case: twice a third of it is what comes before a failure, a sixth what
-	// comes after it, and a twelfth the blocks of interfaces, as much those of their statistics.
-	mostAround            = 12 << 20
+	// maxAround is how much of a case is kept in memory. Twice a third of it is for packets before a failure, and
+	// a sixth for those after it. A twelfth is for the blocks of interfaces, and a twelfth for those of their
+	// statistics.
+	maxAround             = 12 << 20
 	third, sixth, twelfth = 3, 6, 12
-	// MostFiles is how many files a run makes, MostWritten how many bytes they have: of failures that repeat, the first
+	// MaxFiles is how many files a run makes, MaxWritten how many bytes they have: of failures that repeat, the first
 	// are enough.
-	MostFiles, MostWritten = 100, mostBytes
-	// longestName bounds the name of a case in that of its file.
-	longestName = 180
+	MaxFiles, MaxWritten = 100, maxBytes
+	// maxName bounds the name of a case in that of its file.
+	maxName = 180
 )
 
 // Failures makes a file of the packets around each failure, in a folder.
@@ -68,7 +70,7 @@ func (f *Failures) Beyond() int {
 // Begin implements scenario.FailureCapture.
 func (f *Failures) Begin(id string, number int, _ []string) (scenario.Recording, error) {
 	r := &recording{failures: f, path: f.path(id, number)}
-	return r, r.begin(f.application, lab.Capture{SnapLength: f.snapLength, Most: mostAround})
+	return r, r.begin(f.application, lab.Capture{SnapLength: f.snapLength, Most: maxAround})
 }
 
 // path is the file of a run of a case.
@@ -76,7 +78,7 @@ func (f *Failures) path(id string, number int) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	harmless := ownfile.Harmless(id)
-	harmless = harmless[:min(len(harmless), longestName)]
+	harmless = harmless[:min(len(harmless), maxName)]
 	name := harmless
 	for n := 2; f.names[name] != "" && f.names[name] != id; n++ {
 		name = fmt.Sprintf("%s=%d", harmless, n)
@@ -89,11 +91,11 @@ func (f *Failures) path(id string, number int) string {
 	return filepath.Join(f.folder, name+".pcapng")
 }
 
-// room reports whether another file may be made, of so many bytes.
-func (f *Failures) room(size int64) bool {
+// reserve reports whether another file may be made, of so many bytes.
+func (f *Failures) reserve(size int64) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.made == MostFiles || f.written+size > MostWritten {
+	if f.made == MaxFiles || f.written+size > MaxWritten {
 		f.full++
 		return false
 	}
@@ -129,7 +131,7 @@ const never = 1<<64 - 1
 
 // begin begins to keep what providers send.
 func (r *kept) begin(application string, wanted lab.Capture) (err error) {
-	r.most = int(min(wanted.Most, mostAround))
+	r.most = int(min(wanted.Most, maxAround))
 	r.failedAt.Store(never)
 	r.tap, err = open(
 		rdmacore.CaptureOptions{Application: application, SnapLength: wanted.SnapLength}, r.add, func() {},
@@ -156,13 +158,14 @@ func (r *kept) size() (bytes int64) {
 
 // add keeps a block, or not.
 func (r *kept) add(block []byte) {
-	switch kind := kindOf(block); {
-	case kind == kindInterface && len(r.named)+len(block) <= r.most/twelfth:
+	at, malformed := pcapng.PacketTime(block)
+	switch kind := pcapng.KindOf(block); {
+	case kind == pcapng.KindInterface && len(r.named)+len(block) <= r.most/twelfth:
 		r.named = append(r.named, block...)
-	case kind == kindStatistics && len(r.counted)+len(block) <= r.most/twelfth:
+	case kind == pcapng.KindStatistics && len(r.counted)+len(block) <= r.most/twelfth:
 		r.counted = append(r.counted, block...)
-	case kind != kindPacket || len(block) < frame+packetFields:
-	case timeOf(bodyOf(block)) <= r.failedAt.Load():
+	case kind != pcapng.KindPacket || malformed != nil:
+	case at <= r.failedAt.Load():
 		r.addBefore(block)
 	case len(r.after)+len(block) <= r.most/sixth:
 		r.after = append(r.after, block...)
@@ -187,23 +190,23 @@ func (r *recording) End(failed bool) (path string, err error) {
 	if !failed {
 		return "", remove(r.path)
 	}
-	if !r.any() || !r.failures.room(r.size()) {
+	if !r.any() || !r.failures.reserve(r.size()) {
 		return "", errors.Join(wrong, remove(r.path))
 	}
-	if err := writeFile(r.path, func(w *writer) error { return r.write(w, totals.Missing) }); err != nil {
+	if err := writeFile(r.path, func(w *pcapng.Writer) error { return r.write(w, totals.Missing) }); err != nil {
 		return "", errors.Join(wrong, err)
 	}
 	return r.path, wrong
 }
 
 // writeFile makes the file of a failure, whole or not at all: a part of a block cannot be read.
-func writeFile(path string, write func(w *writer) error) error {
+func writeFile(path string, write func(w *pcapng.Writer) error) error {
 	file, err := ownfile.Create(path, ownfile.Private)
 	if err != nil {
 		return err
 	}
 	out := bufio.NewWriter(file)
-	if err := errors.Join(write(&writer{to: out}), out.Flush(), file.Close()); err != nil {
+	if err := errors.Join(write(&pcapng.Writer{To: out}), out.Flush(), file.Close()); err != nil {
 		return errors.Join(err, remove(path))
 	}
 	return nil
@@ -212,13 +215,14 @@ func writeFile(path string, write func(w *writer) error) error {
 // aroundFailure begins the comment of a file.
 const aroundFailure = "packets around the failure"
 
-func (r *recording) write(w *writer, missing uint64) error {
-	if err := w.section(
-		r.failures.application, aroundFailure+leftOut(uint64(r.earlier), uint64(r.later), missing),
-	); err != nil {
+func (r *recording) write(w *pcapng.Writer, missing uint64) error {
+	if err := w.Section(pcapng.Section{
+		Application: r.failures.application,
+		Comment:     aroundFailure + leftOut(uint64(r.earlier), uint64(r.later), missing),
+	}); err != nil {
 		return err
 	}
-	return r.blocks(w.to)
+	return r.blocks(w.To)
 }
 
 // leftOut describes how many packets are not in a file; "" for none.

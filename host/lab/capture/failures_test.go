@@ -7,19 +7,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"rdmarun/host/pcapng"
 )
 
 // packetAt is the block of a packet of so many bytes at a time.
 func packetAt(at uint64, length int) []byte {
 	var out bytes.Buffer
-	w := &writer{to: &out}
-	w.begin(kindPacket)
-	w.put32(0)
-	w.putTime(at)
-	w.put32(uint32(length))
-	w.put32(uint32(length))
-	w.putBytes(make([]byte, length))
-	_ = w.end() // a buffer takes all
+	w := &pcapng.Writer{To: &out}
+	_ = w.Packet(pcapng.Packet{Time: at, Length: uint32(length), Bytes: make([]byte, length)}) // a buffer takes all
 	return out.Bytes()
 }
 
@@ -28,16 +24,15 @@ func keptIn(t *testing.T, path string) (times []uint64, comment string) {
 	t.Helper()
 	for _, block := range blocksOf(t, path) {
 		var err error
-		body := bodyOf(block)
-		switch kindOf(block) {
-		case kindSection:
-			err = eachOption(body[16:], func(code int, value []byte) {
-				if code == optionComment {
-					comment = string(value)
-				}
-			})
-		case kindPacket:
-			times = append(times, timeOf(body))
+		switch pcapng.KindOf(block) {
+		case pcapng.KindSection:
+			var section pcapng.Section
+			section, err = pcapng.ParseSection(block)
+			comment = section.Comment
+		case pcapng.KindPacket:
+			var at uint64
+			at, err = pcapng.PacketTime(block)
+			times = append(times, at)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -50,7 +45,7 @@ func keptIn(t *testing.T, path string) (times []uint64, comment string) {
 // and the file says how much is left out.
 func TestCaptureIsCutAroundTheFailure(t *testing.T) {
 	const length, failed = 4096, 6000
-	const halfBefore, mostAfter = mostAround / third, mostAround / sixth
+	const halfBefore, maxAfter = maxAround / third, maxAround / sixth
 	for _, test := range []struct {
 		count         int
 		first, last   uint64 // at the latest, at the earliest
@@ -58,7 +53,7 @@ func TestCaptureIsCutAroundTheFailure(t *testing.T) {
 	}{
 		{20, 0, 19, false, false},
 		{failed + 100, failed - halfBefore/(length+200), failed + 99, true, false},
-		{failed + 5000, failed - halfBefore/(length+200), failed + mostAfter/(length+200), true, true},
+		{failed + 5000, failed - halfBefore/(length+200), failed + maxAfter/(length+200), true, true},
 	} {
 		failures, err := OnFailure(filepath.Join(t.TempDir(), "captures"), "test", "", 0)
 		if err != nil {
@@ -83,7 +78,7 @@ func TestCaptureIsCutAroundTheFailure(t *testing.T) {
 		if first > test.first || last < test.last || last-first != uint64(len(times)-1) {
 			t.Errorf("%d packets: %d to %d are kept, %d in all", test.count, first, last, len(times))
 		}
-		if size := len(times) * length; size > 2*halfBefore+mostAfter {
+		if size := len(times) * length; size > 2*halfBefore+maxAfter {
 			t.Errorf("%d packets: %d bytes are kept", test.count, size)
 		}
 		earlier, later := fmt.Sprintf("; %d earlier ones", first),
@@ -126,7 +121,7 @@ func TestCapturesOfFailuresAreBounded(t *testing.T) {
 	}{
 		{"a/b.yaml::c d", 0, "a-b.yaml-c-d.pcapng"}, {"a/b.yaml::c:d", 0, "a-b.yaml-c-d=2.pcapng"},
 		{"a/b.yaml::c d", 2, "a-b.yaml-c-d.3.pcapng"},
-		{"../" + strings.Repeat("x", 300), 0, strings.Repeat("x", longestName) + ".pcapng"},
+		{"../" + strings.Repeat("x", 300), 0, strings.Repeat("x", maxName) + ".pcapng"},
 	} {
 		if got := end(test.id, test.number, 1, true); got != test.want {
 			t.Errorf("%q, run %d: %s, want %s", test.id, test.number, got, test.want)
@@ -134,11 +129,11 @@ func TestCapturesOfFailuresAreBounded(t *testing.T) {
 	}
 	end("silent", 0, 0, true)
 	end("a/b.yaml::c d", 2, 1, false) // it passes now
-	for i := range MostFiles {
+	for i := range MaxFiles {
 		end("again", i, 1, true)
 	}
 	entries, err := os.ReadDir(folder)
-	if err != nil || len(entries) != MostFiles-1 || failures.Beyond() != 4 {
+	if err != nil || len(entries) != MaxFiles-1 || failures.Beyond() != 4 {
 		t.Errorf("%d files, %d beyond, %v", len(entries), failures.Beyond(), err)
 	}
 }

@@ -11,12 +11,13 @@ import (
 	"time"
 
 	"rdmarun/host/lab"
+	"rdmarun/host/pcapng"
 	"rdmarun/host/record"
 	"rdmarun/host/scenario"
 	"rdmarun/rdmacore"
 )
 
-// FailureSender is the agent's end of captures of failures: it keeps the last packets of each case, and sends those of
+// FailureSender is the agent's end of captures of failures. It keeps the last packets of each case, and sends those of
 // the failed cases that the controller selects.
 type FailureSender struct {
 	wanted      lab.Capture
@@ -95,7 +96,7 @@ type LabFailures struct {
 
 	lock    sync.Mutex
 	current *gathering // of the case that runs; nil between two
-	// late are hosts whose packets did not come in time: what they send later cannot be assigned to a case.
+	// late are hosts that did not send their packets in time: what they send later cannot be assigned to a case.
 	late map[string]bool
 }
 
@@ -106,7 +107,7 @@ func OnFailureOf(
 ) *LabFailures {
 	return &LabFailures{
 		Failures: failures, clocks: clocks, gone: gone, late: make(map[string]bool),
-		wanted: lab.Capture{SnapLength: failures.snapLength, Most: min(mostAround, mostOf(hosts))},
+		wanted: lab.Capture{SnapLength: failures.snapLength, Most: min(maxAround, quotaOf(hosts))},
 	}
 }
 
@@ -169,11 +170,11 @@ func (r *labRecording) End(failed bool) (path string, err error) {
 			r.failures.isLate(host)
 		}
 	}
-	if size == 0 || !r.failures.room(size) {
+	if size == 0 || !r.failures.reserve(size) {
 		return "", errors.Join(r.lacking(), remove(r.path))
 	}
 	comment := aroundFailure + leftOut(earlier, later, missing)
-	if err := writeFile(r.path, func(w *writer) error {
+	if err := writeFile(r.path, func(w *pcapng.Writer) error {
 		return r.merge(w, r.failures.application, comment, r.failures.clocks)
 	}); err != nil {
 		return "", err

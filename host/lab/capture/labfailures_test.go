@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"rdmarun/host/lab"
+	"rdmarun/host/pcapng"
 	"rdmarun/host/record"
 )
 
@@ -39,7 +40,7 @@ func sends(t *testing.T, to *LabFailures, host string, failed bool, said []byte)
 	}
 	r := begun.(*sentRecording)
 	for len(said) > 0 {
-		block, err := cut(said)
+		block, err := pcapng.Cut(said)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -162,7 +163,7 @@ func TestFailuresOfStrangers(t *testing.T) {
 		t.Errorf("%q, not %q", named, want)
 	}
 	f.Take("a", lab.SubjectPackets, blocks("too late", 1))
-	for range MostFiles {
+	for range MaxFiles {
 		end := begins(t, f, "again", "a")
 		sends(t, f, "a", true, blocks("server", 1))
 		end(true)
@@ -171,7 +172,7 @@ func TestFailuresOfStrangers(t *testing.T) {
 		t.Errorf("%d failures have no file", f.Beyond())
 	}
 	f = failuresOf(t, "", "a")
-	f.written = MostWritten
+	f.written = MaxWritten
 	end = begins(t, f, "one byte too many", "a")
 	sends(t, f, "a", true, blocks("server", 1))
 	if name, wrong := end(true); name != "." || wrong != "" || f.Beyond() != 1 {
@@ -179,7 +180,7 @@ func TestFailuresOfStrangers(t *testing.T) {
 	}
 }
 
-// TestFailuresThatComeLate: a host whose packets did not come in time is waited for no more, and what comes of it yet
+// TestFailuresThatComeLate: after a host has not sent its packets in time, nothing waits for it.  What it sends later
 // is in no file.
 func TestFailuresThatComeLate(t *testing.T) {
 	f := failuresOf(t, "", "a", "slow")
@@ -204,10 +205,10 @@ func TestFailuresThatComeLate(t *testing.T) {
 	}
 }
 
-// TestFailuresOfALostController: an agent whose controller does not answer reports that, and continues.
+// TestFailuresOfALostController: an agent reports that its controller does not answer, and continues.
 func TestFailuresOfALostController(t *testing.T) {
 	asked := 0
-	sender := SendFailures(lab.Capture{Most: mostAround}, "test", func(string, []byte) error {
+	sender := SendFailures(lab.Capture{Most: maxAround}, "test", func(string, []byte) error {
 		asked++
 		return context.DeadlineExceeded
 	})

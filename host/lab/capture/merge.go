@@ -3,7 +3,6 @@ package capture
 import (
 	"bufio"
 	"container/heap"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +10,8 @@ import (
 	"slices"
 	"time"
 
+	"rdmarun/host/lab"
+	"rdmarun/host/pcapng"
 	"rdmarun/host/record"
 )
 
@@ -19,20 +20,19 @@ type stream struct {
 	host       string
 	clock      record.Clock
 	from       *bufio.Reader
-	interfaces []uint32 // numbers in the file
-	body       []byte   // of the packet that comes next
-	at         uint64   // its time on the controller's clock
-	wrong      error    // why nothing more is read
+	interfaces []uint32      // numbers in the file
+	packet     pcapng.Packet // the next one, as it is in the file; its bytes are valid until the next read
+	wrong      error         // why nothing more is read
 }
 
-// mostInterfaces bounds how many a host may name: each is longer in the file than in the message.
-const mostInterfaces = 1 << 12
+// maxInterfaces bounds how many a host may name: each is longer in the file than in the message.
+const maxInterfaces = 1 << 12
 
 // queue are the streams by the times of their next packets.
 type queue []*stream
 
 func (q queue) Len() int           { return len(q) }
-func (q queue) Less(i, j int) bool { return q[i].at < q[j].at }
+func (q queue) Less(i, j int) bool { return q[i].packet.Time < q[j].packet.Time }
 func (q queue) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
 func (q *queue) Push(x any)        { *q = append(*q, x.(*stream)) }
 func (q *queue) Pop() any {
@@ -42,8 +42,8 @@ func (q *queue) Pop() any {
 }
 
 // merge writes what hosts have sent, as far as it makes sense.  mu is held.
-func (c *gathering) merge(w *writer, application, comment string, clocks map[string]record.Clock) error {
-	if err := w.section(application, comment); err != nil {
+func (c *gathering) merge(w *pcapng.Writer, application, comment string, clocks map[string]record.Clock) error {
+	if err := w.Section(pcapng.Section{Application: application, Comment: comment}); err != nil {
 		return err
 	}
 	var all []*stream
@@ -53,7 +53,7 @@ func (c *gathering) merge(w *writer, application, comment string, clocks map[str
 		source := c.sources[host]
 		s := &stream{
 			host: host, clock: clocks[host],
-			from: bufio.NewReaderSize(io.NewSectionReader(source.spool, 0, source.size), longest),
+			from: bufio.NewReaderSize(io.NewSectionReader(source.spool, 0, source.size), pcapng.Longest),
 		}
 		all = append(all, s)
 		if more, err := s.read(w, &numbers); err != nil {
@@ -65,9 +65,7 @@ func (c *gathering) merge(w *writer, application, comment string, clocks map[str
 	heap.Init(&next)
 	for len(next) > 0 {
 		s := next[0]
-		if err := w.packet(s.body, s.interfaces[binary.LittleEndian.Uint32(s.body)], s.at); errors.Is(err, errStrange) {
-			s.wrong = err
-		} else if err != nil {
+		if err := w.Packet(s.packet); err != nil {
 			return err
 		}
 		if more, err := s.read(w, &numbers); err != nil {
@@ -98,64 +96,78 @@ func (c *gathering) lacks() (lacks []string) {
 
 // read reads up to the next packet, and passes on what comes before it; false at the end.  The error is that of
 // writing.
-func (s *stream) read(w *writer, numbers *uint32) (more bool, err error) {
-	for s.wrong == nil {
-		block, strange := s.block()
-		if strange != nil || block == nil {
-			s.wrong = strange
-			break
+func (s *stream) read(w *pcapng.Writer, numbers *uint32) (more bool, err error) {
+	for {
+		var block []byte
+		if block, s.wrong = pcapng.Next(s.from); errors.Is(s.wrong, io.EOF) {
+			s.wrong = nil
+			return false, nil
 		}
-		body := bodyOf(block)
-		switch kind := kindOf(block); {
-		case kind == kindSection && len(body) >= 4 && binary.LittleEndian.Uint32(body) == byteOrder:
-		case kind == kindInterface && len(s.interfaces) < mostInterfaces:
-			if err = w.netInterface(body, s.host, s.clock.Within); err == nil {
-				s.interfaces = append(s.interfaces, *numbers)
-				*numbers++
+		if s.wrong == nil {
+			more, err = s.pass(block, w, numbers)
+		}
+		if s.wrong != nil || more || err != nil {
+			return more, err
+		}
+	}
+}
+
+// pass passes on a block, or keeps it as the next packet.  The error is that of writing; wrong is set when the block
+// makes no sense.
+func (s *stream) pass(block []byte, w *pcapng.Writer, numbers *uint32) (packet bool, err error) {
+	switch kind := pcapng.KindOf(block); {
+	case kind == pcapng.KindSection:
+		_, s.wrong = pcapng.ParseSection(block)
+	case kind == pcapng.KindInterface && len(s.interfaces) < maxInterfaces:
+		var named pcapng.Interface
+		if named, s.wrong = pcapng.ParseInterface(block); s.wrong != nil {
+			return false, nil
+		}
+		s.interfaces = append(s.interfaces, *numbers)
+		*numbers++
+		return false, w.Interface(s.nameHere(named))
+	case kind == pcapng.KindPacket:
+		s.packet, s.wrong = pcapng.ParsePacket(block)
+		if s.packet.Interface, packet = s.number(s.packet.Interface); packet {
+			s.packet.Time = s.here(s.packet.Time)
+			for i, comment := range s.packet.Comments {
+				s.packet.Comments[i] = lab.Text(comment)
 			}
-		case kind == kindPacket && len(body) >= packetFields && s.knows(body):
-			s.body, s.at = append(s.body[:0], body...), s.here(timeOf(body))
-			return true, nil
-		case kind == kindStatistics && len(body) >= statisticsFields && s.knows(body):
-			err = w.statistics(body, s.interfaces[binary.LittleEndian.Uint32(body)], s.here(timeOf(body)))
-		default:
-			s.wrong = errStrange
 		}
-		if errors.Is(err, errStrange) {
-			s.wrong, err = err, nil
+		return packet, nil
+	case kind == pcapng.KindStatistics:
+		var counted pcapng.Statistics
+		counted, s.wrong = pcapng.ParseStatistics(block)
+		if number, known := s.number(counted.Interface); known {
+			counted.Interface, counted.Time = number, s.here(counted.Time)
+			return false, w.Statistics(counted)
 		}
-		if err != nil {
-			return false, err
-		}
+	default:
+		s.wrong = pcapng.ErrMalformed
 	}
 	return false, nil
 }
 
-// block is the next block; nil at the end.
-func (s *stream) block() ([]byte, error) {
-	head, err := s.from.Peek(8)
-	if err != nil && len(head) == 0 {
-		return nil, nil
+// number is that of an interface in the file; known is false, and wrong set, where the host has not named it before.
+func (s *stream) number(theirs uint32) (ours uint32, known bool) {
+	if s.wrong != nil || uint64(theirs) >= uint64(len(s.interfaces)) {
+		s.wrong = pcapng.ErrMalformed
+		return 0, false
 	}
-	if len(head) < 8 {
-		return nil, errStrange
-	}
-	length := binary.LittleEndian.Uint32(head[4:])
-	if length > longest {
-		return nil, errStrange
-	}
-	whole, _ := s.from.Peek(int(length))
-	block, err := cut(whole)
-	if err != nil || block == nil {
-		return nil, errStrange
-	}
-	_, _ = s.from.Discard(len(block)) // it is there
-	return block, nil
+	return s.interfaces[theirs], true
 }
 
-// knows reports whether the interface of a body was named before.
-func (s *stream) knows(body []byte) bool {
-	return uint64(binary.LittleEndian.Uint32(body)) < uint64(len(s.interfaces))
+// nameHere is an interface of the host as the file has it.
+func (s *stream) nameHere(i pcapng.Interface) pcapng.Interface {
+	name, description := s.host, ""
+	if i.Name != "" {
+		name += ": " + lab.Text(i.Name)
+	}
+	if i.Description != "" {
+		description = lab.Text(i.Description) + ", "
+	}
+	i.Name, i.Description = name, fmt.Sprintf("%stimes +-%.3f ms", description, float64(s.clock.Within)/1e6)
+	return i
 }
 
 // here is a time of the host on the clock of the controller.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"rdmarun/host/lab"
+	"rdmarun/host/pcapng"
 	"rdmarun/rdmacore"
 )
 
@@ -44,7 +45,7 @@ func (s *Sender) Capture() *rdmacore.Capture { return s.tap.capture }
 func (s *Sender) add(block []byte) {
 	if s.left -= int64(len(block)); s.left < 0 || s.gone {
 		s.left = min(s.left, -1) // and nothing smaller after it
-		if kindOf(block) == kindPacket {
+		if pcapng.KindOf(block) == pcapng.KindPacket {
 			s.beyond++
 		}
 		return

@@ -6,10 +6,11 @@ import (
 	"os"
 	"time"
 
+	"rdmarun/host/pcapng"
 	"rdmarun/rdmacore"
 )
 
-// tap is a capture whose blocks this process reads while they are written.
+// tap is a capture.  This process reads its blocks while they are written.
 type tap struct {
 	capture *rdmacore.Capture
 	blocks  *os.File
@@ -17,8 +18,8 @@ type tap struct {
 	ended   chan struct{}
 }
 
-// open has take called for each block, which must not keep it, and idle when none has come for a while and at the end;
-// in one goroutine, which ends with the tap.
+// open calls take for each block, which must not keep it. It calls idle when none has come for a while and at the end.
+// Both are called in one goroutine, which ends with the tap.
 func open(options rdmacore.CaptureOptions, take func(block []byte), idle func()) (*tap, error) {
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -37,14 +38,14 @@ func open(options rdmacore.CaptureOptions, take func(block []byte), idle func())
 // pass passes blocks on until the last of them.
 func (t *tap) pass(take func(block []byte), idle func()) {
 	defer close(t.ended)
-	for held, buffer := 0, make([]byte, 2*longest); ; {
+	for held, buffer := 0, make([]byte, 2*pcapng.Longest); ; {
 		_ = t.blocks.SetReadDeadline(time.Now().Add(sendEvery))
 		count, err := t.blocks.Read(buffer[held:])
 		held += count
 		rest := buffer[:held]
 		for t.wrong == nil {
 			var block []byte
-			if block, t.wrong = cut(rest); block == nil {
+			if block, t.wrong = pcapng.Cut(rest); block == nil {
 				break
 			}
 			take(block)

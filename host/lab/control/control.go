@@ -1,5 +1,5 @@
-// Package control is the controller of a lab: it starts an agent on each host, gives each its part of a run, and leaves
-// nothing of them behind.
+// Package control is the controller of a lab. It starts an agent on each host, gives each its part of a run, and
+// removes everything of them at the end.
 package control
 
 import (
@@ -21,7 +21,7 @@ import (
 	"rdmarun/host/record"
 )
 
-// Controller has the agents of a run.
+// Controller is the controller of a run, with its agents.
 type Controller struct {
 	server *bus.Server
 	conn   *bus.Conn
@@ -30,18 +30,19 @@ type Controller struct {
 	served sync.WaitGroup
 
 	mu     sync.Mutex
-	lost   map[string]bool // hosts whose agents have gone
+	lost   map[string]bool // hosts with agents that are gone
 	pack   []byte
 	digest string
 }
 
-// launchAtOnce bounds how many hosts are started at once: each may be an ssh that computes keys.
+// launchAtOnce bounds the hosts that are started at once: each may be an ssh that computes keys.
 const launchAtOnce = 32
 
-// lastWordsTime is how long to wait for the last output of a lost agent's launcher.
+// lastWordsTime bounds the wait for the last output of a lost agent's launcher.
 const lastWordsTime = 500 * time.Millisecond
 
-// Start starts an agent on each host.  Those that do not come are in the error, a HostError each; the others are there.
+// Start starts an agent on each host.  The error has a HostError for each that did not start; the controller has the
+// others.
 func Start(ctx context.Context, hosts []lab.Host, config launch.Config) (*Controller, error) {
 	c := &Controller{lost: make(map[string]bool)}
 	var err error
@@ -58,7 +59,7 @@ func Start(ctx context.Context, hosts []lab.Host, config launch.Config) (*Contro
 	var starting sync.WaitGroup
 	for i, host := range hosts {
 		if failures[i] != nil {
-			awaited.come(i) // it is not waited for any more
+			awaited.come(i) // stop waiting for it
 			continue
 		}
 		starting.Go(func() {
@@ -82,22 +83,22 @@ func Start(ctx context.Context, hosts []lab.Host, config launch.Config) (*Contro
 	serving, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	c.serve = cancel
 	for _, agent := range c.agents {
-		c.served.Go(func() { _ = c.server.Serve(serving, agent.Who, agent.Stream()) }) // the meeting notices its end
+		c.served.Go(func() { _ = c.server.Serve(serving, agent.Who, agent.Stream()) })
 	}
-	if _, err := c.conn.Listen(c.part, bus.From("*", lab.SubjectPart)); err != nil {
+	if _, err := c.conn.Listen(c.servePart, bus.From("*", lab.SubjectPart)); err != nil {
 		c.Close()
 		return nil, err
 	}
 	return c, errors.Join(failures...)
 }
 
-// awaited are the hosts that have not come.  It reports them when that takes long: after firstNews, and then after
-// twice as long each time.
+// awaited are the hosts that have not started yet.  It reports them after firstNews, and then after twice as long each
+// time.
 type awaited struct {
 	hosts  []lab.Host
 	report func(come, hosts int, missing []string)
 
-	mu      sync.Mutex // of what follows
+	mu      sync.Mutex // guards the fields below
 	missing map[int]bool
 	timer   *time.Timer
 }
@@ -117,7 +118,7 @@ func await(hosts []lab.Host, report func(come, hosts int, missing []string)) *aw
 	return a
 }
 
-// news reports the missing hosts after a time.  It runs with the lock.
+// news reports the missing hosts after a time.  The caller holds the lock.
 func (a *awaited) news(after time.Duration) {
 	a.timer = time.AfterFunc(after, func() {
 		a.mu.Lock()
@@ -151,8 +152,8 @@ func (a *awaited) over() {
 	}
 }
 
-// lease takes the agents that have joined the lab, in the order of their names, so that two runs that take the same
-// agents never block each other.
+// lease takes the agents that have joined the lab, in the order of their names. Two runs that take the same agents
+// must not block each other.
 func lease(ctx context.Context, hosts []lab.Host, config launch.Config) (agents []*launch.Agent, failures []error) {
 	agents, failures = make([]*launch.Agent, len(hosts)), make([]error, len(hosts))
 	var joined []int
@@ -171,7 +172,7 @@ func lease(ctx context.Context, hosts []lab.Host, config launch.Config) (agents 
 	return agents, failures
 }
 
-// Hosts are those whose agents have come.
+// Hosts are the hosts with an agent.
 func (c *Controller) Hosts() (hosts []lab.Host) {
 	for _, agent := range c.agents {
 		hosts = append(hosts, agent.Host)
@@ -179,20 +180,20 @@ func (c *Controller) Hosts() (hosts []lab.Host) {
 	return hosts
 }
 
-// Keep ends the agents of all hosts but some.
+// Keep ends the agents of all other hosts.
 func (c *Controller) Keep(hosts []lab.Host) {
 	var ending sync.WaitGroup
 	c.agents = slices.DeleteFunc(c.agents, func(agent *launch.Agent) bool {
 		wanted := slices.ContainsFunc(hosts, func(h lab.Host) bool { return h.Name == agent.Host.Name })
 		if !wanted {
-			ending.Go(func() { _, _ = agent.End(false) }) // the rest is not part of the run
+			ending.Go(func() { _, _ = agent.End(false) }) // these hosts are not part of the run
 		}
 		return !wanted
 	})
 	ending.Wait()
 }
 
-// Examine has each host look at itself, at what its roles would be on.
+// Examine makes each host report about itself and the devices of its roles.
 func (c *Controller) Examine(ctx context.Context, look func(lab.Host) lab.Look) map[string]lab.Examined {
 	var mu sync.Mutex
 	found := make(map[string]lab.Examined)
@@ -208,7 +209,7 @@ func (c *Controller) Examine(ctx context.Context, look func(lab.Host) lab.Look) 
 			if silent := (*silentError)(nil); errors.As(err, &silent) {
 				there.Error = silent.Error() + "; " + silent.Hint()
 			} else if err != nil {
-				there.Error = "it does not answer: " + orNothing(agent.LastWords())
+				there.Error = "it does not answer: " + orNothingPrinted(agent.LastWords())
 			} else if there, err = lab.ParseExamined(answer); err != nil {
 				there.Error = err.Error()
 			}
@@ -221,7 +222,7 @@ func (c *Controller) Examine(ctx context.Context, look func(lab.Host) lab.Look) 
 	return found
 }
 
-// Server is where the agents are connected.
+// Server is the bus of the agents.
 func (c *Controller) Server() *bus.Server { return c.server }
 
 // Members are the names of the hosts, by those of their agents on the bus.
@@ -233,23 +234,23 @@ func (c *Controller) Members() map[string]string {
 	return names
 }
 
-// Handle calls take with messages of agents under some subjects, and then answers them.
+// Handle calls take with messages of agents under some subjects, and answers them afterwards.
 func (c *Controller) Handle(take func(host, what string, data []byte), what ...string) error {
 	members := c.Members()
 	subjects := make([]string, len(what))
 	for i, each := range what {
 		subjects[i] = bus.From("*", each)
 	}
-	_, err := c.conn.Listen(func(said *bus.Message) {
-		if id := bus.Sender(said.Subject); members[id] != "" {
-			take(members[id], strings.TrimPrefix(said.Subject, bus.From(id, "")), said.Data)
+	_, err := c.conn.Listen(func(msg *bus.Message) {
+		if id := bus.Sender(msg.Subject); members[id] != "" {
+			take(members[id], strings.TrimPrefix(msg.Subject, bus.From(id, "")), msg.Data)
 		}
-		_ = said.Respond(nil) // the agent may have gone
+		_ = msg.Respond(nil) // the agent may be gone
 	}, subjects...)
 	return err
 }
 
-// Gone reports whether the agent of a host is there no more.
+// Gone reports whether the agent of a host is gone.
 func (c *Controller) Gone(host string) bool {
 	c.mu.Lock()
 	lost := c.lost[host]
@@ -258,21 +259,21 @@ func (c *Controller) Gone(host string) bool {
 	return lost || i < 0 || c.agents[i].HasEnded()
 }
 
-// part answers an agent that asks for a part of the pack.
-func (c *Controller) part(said *bus.Message) {
+// servePart answers a request for a part of the pack.
+func (c *Controller) servePart(msg *bus.Message) {
 	c.mu.Lock()
 	pack, digest := c.pack, c.digest
 	c.mu.Unlock()
 	var question lab.Part
-	if json.Unmarshal(said.Data, &question) != nil || question.Pack != digest || question.Offset < 0 ||
+	if json.Unmarshal(msg.Data, &question) != nil || question.Pack != digest || question.Offset < 0 ||
 		question.Offset > len(pack) {
-		_ = said.Respond(nil)
+		_ = msg.Respond(nil)
 		return
 	}
-	_ = said.Respond(pack[question.Offset:min(question.Offset+lab.PartBytes, len(pack))])
+	_ = msg.Respond(pack[question.Offset:min(question.Offset+lab.PartBytes, len(pack))])
 }
 
-// Order gives each host its part of a run, with the pack of its files, and waits until all are ready for it.
+// Order sends each host its part of a run, with the pack of its files, and waits until all are ready.
 func (c *Controller) Order(ctx context.Context, pack []byte, order func(host lab.Host) lab.Order) error {
 	digest := fmt.Sprintf("%x", sha256.Sum256(pack))
 	c.mu.Lock()
@@ -293,7 +294,7 @@ func (c *Controller) Order(ctx context.Context, pack []byte, order func(host lab
 	return errors.Join(failures...)
 }
 
-// HostError is why a host cannot take part in a run.
+// HostError is the reason why a host cannot take part in a run.
 type HostError struct {
 	Host string
 	Err  error
@@ -330,7 +331,7 @@ func (c *Controller) ask(ctx context.Context, agent *launch.Agent, order lab.Ord
 	case errors.As(err, &silent):
 		return silent
 	case err != nil:
-		return fmt.Errorf("its agent has ended: %s", orNothing(agent.LastWords()))
+		return fmt.Errorf("its agent has ended: %s", orNothingPrinted(agent.LastWords()))
 	}
 	done, err := lab.ParseDone(answer)
 	if err != nil {
@@ -342,20 +343,20 @@ func (c *Controller) ask(ctx context.Context, agent *launch.Agent, order lab.Ord
 	return nil
 }
 
-// silentError means that the agent's connection exists, and that the agent sends nothing.
+// silentError means that an agent sends nothing over an intact connection.
 type silentError struct{ silence time.Duration }
 
 func (e *silentError) Error() string {
 	return fmt.Sprintf("its agent has answered nothing for %v", e.silence)
 }
 
-// Hint is what to do about it.
+// Hint is the remedy.
 func (e *silentError) Hint() string {
-	return "if the host is slow, its lab file may say so: `silence: 60s`"
+	return "if the host is slow, give it more time in the lab file: `silence: 60s`"
 }
 
-// question asks an agent, which may take any time while it sends its clock.  The error wraps a
-// *silentError when it does not.
+// question sends a request to an agent, which may take any time while it sends its clock.  Otherwise the error wraps a
+// *silentError.
 func (c *Controller) question(ctx context.Context, agent *launch.Agent, what string, data []byte) ([]byte, error) {
 	asking, cancel := context.WithCancelCause(ctx)
 	var watching sync.WaitGroup
@@ -371,21 +372,21 @@ func (c *Controller) question(ctx context.Context, agent *launch.Agent, what str
 	return answer, err
 }
 
-// watchEvery is how often an agent is asked for its clock that is asked for something else.
+// watchEvery is the interval of requests for an agent's clock during another request.
 const watchEvery = time.Second
 
 // watch calls silent once when an agent does not send its clock for too long.  Such an agent is lost: the controller
 // does not wait for its end.
 func (c *Controller) watch(asking context.Context, agent *launch.Agent, silent func(*silentError)) {
 	silence := cmp.Or(agent.Host.Silence, lab.DefaultSilence)
-	heard := time.Now()
+	lastSeen := time.Now()
 	for {
-		once, end := context.WithDeadline(asking, heard.Add(silence))
+		once, end := context.WithDeadline(asking, lastSeen.Add(silence))
 		_, err := c.conn.Await(once, bus.To(agent.Who.Name, lab.SubjectClock), nil)
 		end()
 		if err == nil {
-			heard = time.Now()
-		} else if asking.Err() == nil && time.Since(heard) >= silence {
+			lastSeen = time.Now()
+		} else if asking.Err() == nil && time.Since(lastSeen) >= silence {
 			c.lose(agent.Host.Name)
 			silent(&silentError{silence})
 			return
@@ -419,21 +420,21 @@ func (c *Controller) Watch(ctx context.Context) (watched context.Context, stop f
 	}
 }
 
-// lose notes that the agent of a host is there no more.
+// lose marks the agent of a host as gone.
 func (c *Controller) lose(host string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.lost[host] = true
 }
 
-func orNothing(words string) string {
+func orNothingPrinted(words string) string {
 	if words == "" {
-		return "it has said nothing"
+		return "it has printed nothing"
 	}
 	return words
 }
 
-// Why explains why the agent of a host has gone, with the last output of its launcher.
+// Why adds to the reason why an agent is gone the last output of its launcher.
 func (c *Controller) Why(host, why string) string {
 	i := slices.IndexFunc(c.agents, func(a *launch.Agent) bool { return a.Host.Name == host })
 	if i < 0 {
@@ -453,13 +454,13 @@ func (c *Controller) Why(host, why string) string {
 	return why
 }
 
-// clockTime bounds how long a host may take for all of them.
+// clockTime bounds the requests for a host's clock together.
 const clockTime = 2 * time.Second
 
-// clockQuestions is how often a host is asked for its clock: the shortest way there and back counts.
+// clockQuestions is the number of requests for a host's clock; the shortest round trip counts.
 const clockQuestions = 5
 
-// Clocks asks all hosts for their clocks.
+// Clocks returns the clocks of all hosts, compared with this one's.
 func (c *Controller) Clocks(ctx context.Context) map[string]record.Clock {
 	ctx, cancel := context.WithTimeout(ctx, clockTime)
 	defer cancel()
@@ -490,8 +491,8 @@ func (c *Controller) Clocks(ctx context.Context) map[string]record.Clock {
 	return clocks
 }
 
-// Close ends the agents, and waits for their ends.  It returns the hosts whose agents did not end by themselves, and a
-// sentence for each whose agent may still run.
+// Close ends the agents, and waits for it.  It returns the hosts with killed agents, and a sentence for each host where
+// the agent may still run.
 func (c *Controller) Close() (killed, left []string) {
 	var ending sync.WaitGroup
 	var mu sync.Mutex

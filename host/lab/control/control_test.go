@@ -24,6 +24,10 @@ func TestMain(m *testing.M) {
 		answerOrder()
 		os.Exit(0)
 	}
+	if mode := os.Getenv(agentMode); mode != "" {
+		beAgent(mode)
+		os.Exit(0)
+	}
 	goleak.VerifyTestMain(m)
 }
 
@@ -31,6 +35,16 @@ func TestMain(m *testing.M) {
 const briefAgent = "RDMARUN_TEST_BRIEF_AGENT"
 
 func answerOrder() {
+	if conn := greet(); conn != nil {
+		_, _ = conn.Listen(
+			func(msg *bus.Message) { _ = msg.Respond([]byte("{}")) }, bus.To(conn.Name(), lab.SubjectOrder),
+		)
+	}
+	time.Sleep(time.Hour)
+}
+
+// greet answers the controller's greeting and connects to the bus; nil where that fails.
+func greet() *bus.Conn {
 	type pipe struct {
 		io.Reader
 		io.WriteCloser
@@ -39,15 +53,14 @@ func answerOrder() {
 	line, _ := input.ReadString('\n')
 	who, err := lab.ParseGreeting(line)
 	if err != nil {
-		return
+		return nil
 	}
 	fmt.Println(lab.NewAnswer("v1"))
 	conn, err := bus.Over(who, pipe{input, os.Stdout})
 	if err != nil {
-		return
+		return nil
 	}
-	_, _ = conn.Listen(func(said *bus.Message) { _ = said.Respond([]byte("{}")) }, bus.To(who.Name, lab.SubjectOrder))
-	time.Sleep(time.Hour)
+	return conn
 }
 
 // TestSilentAfterOrder: an agent that is silent when it has its order is given up as one that was before, and is not
@@ -78,8 +91,9 @@ func TestSilentAfterOrder(t *testing.T) {
 	}
 }
 
-// TestHosts: those whose agents are kept take part, and the others have ended; one that cannot be started is named.
+// TestHosts: hosts with kept agents take part, and the others have ended; one that cannot be started is named.
 func TestHosts(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var hosts []lab.Host
@@ -114,14 +128,14 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// TestAwaited: who has not come is named, until all have.
+// TestAwaited: missing hosts are named until all have come.
 func TestAwaited(t *testing.T) {
-	told := make(chan string, 1)
+	reported := make(chan string, 1)
 	a := await([]lab.Host{{Name: "a"}, {Name: "b"}, {Name: "c"}}, func(come, hosts int, missing []string) {
-		told <- fmt.Sprint(come, hosts, missing)
+		reported <- fmt.Sprint(come, hosts, missing)
 	})
 	a.come(1)
-	if got := <-told; got != "1 3 [a c]" {
+	if got := <-reported; got != "1 3 [a c]" {
 		t.Error(got)
 	}
 	a.come(0)
@@ -139,7 +153,7 @@ func TestPartOfPack(t *testing.T) {
 	done := make(chan error)
 	go func() { done <- c.Order(t.Context(), pack, nil) }()
 	for range 100 {
-		c.part(&bus.Message{Data: []byte(`{"pack":"","offset":0}`)}) // the answer is not used
+		c.servePart(&bus.Message{Data: []byte(`{"pack":"","offset":0}`)}) // the answer is not used
 	}
 	if err := <-done; err != nil {
 		t.Fatal(err)
@@ -152,13 +166,13 @@ func TestPartOfPack(t *testing.T) {
 
 // Agents that answer the greeting, and then nothing, or nonsense, end the run with a sentence and not with its time.
 func TestAgentsThatAreSilent(t *testing.T) {
-	const patience = time.Minute
+	const waitLimit = time.Minute
 	for name, then := range map[string]string{
 		"nothing": "exec sleep 1000", "no NATS": "while sleep 0.05; do echo hello; done",
 		"half a message": `printf "MSG x 1 100\r\nabc"; exec sleep 1000`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 			defer cancel()
 			answer := lab.NewAnswer("v1")
 			answer.Process = ""

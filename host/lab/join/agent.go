@@ -22,11 +22,11 @@ import (
 const (
 	// askTime bounds the wait for an answer.
 	askTime = 5 * time.Second
-	// endTime is how long the process of a run may take to end once its input has ended; goneTime the same where its
-	// controller has gone.  With lab.Silence, that is less than ten seconds.
+	// endTime is how long the process of a run may take to end once its input has ended. goneTime is the same if
+	// its controller is lost. With lab.Silence, that is less than ten seconds.
 	endTime, goneTime = 8 * time.Second, 4 * time.Second
-	// longestLine bounds what is passed on of a line that a process prints.
-	longestLine = 1 << 10
+	// maxLine bounds what is passed on of a line that a process prints.
+	maxLine = 1 << 10
 	// burst and perSecond bound how fast that is, in bytes, of which each message counts as leastNote: a process that
 	// prints without an end waits.
 	burst, perSecond, leastNote = 1 << 20, 64 << 10, 512
@@ -95,7 +95,7 @@ func newAgent(ctx context.Context, conn *tunnel.Conn, config Config) *agent {
 	return a
 }
 
-// errTaken ends an agent whose name another agent has.
+// errTaken ends an agent when another agent has its name.
 var errTaken = errors.New("the name is taken")
 
 func (a *agent) taken() error {
@@ -127,7 +127,7 @@ const claimed = "claim"
 
 // claim announces this agent to other agents of its name: two that begin at once have not found each other before.
 // Each listens before it claims, so at least one of them gets the other's claim, in any order of the server.  The one
-// whose id is larger ends: when it gets the other's claim, or the answer to its own.
+// with the larger id ends: when it gets the other's claim, or the answer to its own.
 func (a *agent) claim() error {
 	question := newID()
 	err := a.conn.Answer(a.own.answer(a.config.Name, question), func(string, []byte) (string, []byte) {
@@ -236,7 +236,7 @@ func (a *agent) grant(who caller, question []byte) grant {
 	return grant{}
 }
 
-// run starts the process of a run and copies between it and its controller, until it has ended; the text explains its
+// run starts the process of a run and copies between it and its controller, until it has ended. The text explains its
 // end, if it did not end by itself.
 func (a *agent) run(stream *tunnel.Stream) (ended string) {
 	process := exec.Command(a.config.Program)
@@ -304,7 +304,7 @@ func (a *agent) run(stream *tunnel.Stream) (ended string) {
 
 // printed passes on what a process prints, line by line.
 func (a *agent) printed(stream *tunnel.Stream, from io.Reader) {
-	lines, pace := bufio.NewReaderSize(from, longestLine), &bounded.Pace{Burst: burst, PerSecond: perSecond}
+	lines, pace := bufio.NewReaderSize(from, maxLine), &bounded.Pace{Burst: burst, PerSecond: perSecond}
 	var note []byte // of all lines that are there
 	for {
 		line, err := lines.ReadSlice('\n')

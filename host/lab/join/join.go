@@ -1,9 +1,9 @@
-// Package join is a standing lab: agents that wait on a NATS server, by their names, and controllers that take them for
-// a run, one at a time.
+// Package join is a standing lab. Agents wait on a NATS server, by their names, and controllers take them for a run,
+// one at a time.
 //
-// For a run, a waiting agent does what a launcher does: it starts rdmarun agent --stdio, and copies its
-// standard input and output through the server.  So a run is a process of its own, of which nothing is left, and
-// the rest of a lab works without a difference.
+// For a run, a waiting agent does what a launcher does. It starts rdmarun agent --stdio, and copies its standard input
+// and output through the server. So a run is a process of its own that leaves nothing, and the rest of a lab works
+// without a difference.
 package join
 
 import (
@@ -39,7 +39,7 @@ type caller struct{ user, run string }
 // itself is the user of an agent that asks under its own name; no controller has it.
 const itself = "_"
 
-// toAll is the subject of a question to all agents, toAgent begins the subjects from a caller to one agent, and ask is
+// toAll is the subject of a question to all agents. toAgent begins the subjects from a caller to one agent, and ask is
 // that of a question to it.
 func (c caller) toAll(question string) string {
 	return strings.Join([]string{root + "all", c.user, c.run, question}, ".")
@@ -67,7 +67,7 @@ func asked(subject string) (c caller, question string, ok bool) {
 	case len(words) == 6 && words[0] == "agent" && words[4] == "ask":
 		c, question = caller{words[2], words[3]}, words[5]
 	}
-	return c, question, idForm.MatchString(c.run) && idForm.MatchString(question) && len(c.user) <= longestWord
+	return c, question, idForm.MatchString(c.run) && idForm.MatchString(question) && len(c.user) <= maxWord
 }
 
 // answerer is the agent that answers under a subject; the server permits it to that agent only.
@@ -81,9 +81,9 @@ func answerer(subject string) string {
 // token makes a token of a name, which may have dots.
 func token(name string) string { return strings.ReplaceAll(name, ".", "/") }
 
-// UserToken is what a NATS user is called in subjects: letters, digits, dashes and underscores of its name, a slash for
-// a dot, and a dash for all else.
-func UserToken(user string) string {
+// userToken is the name of a NATS user in subjects. It keeps letters, digits, dashes and underscores, and has a slash
+// for a dot, and a dash for all else.
+func userToken(user string) string {
 	made := strings.Map(func(c rune) rune {
 		switch {
 		case c == '.':
@@ -93,7 +93,7 @@ func UserToken(user string) string {
 		}
 		return '-'
 	}, user)
-	if made = made[:min(len(made), longestWord)]; made == "" || made == itself {
+	if made = made[:min(len(made), maxWord)]; made == "" || made == itself {
 		return "-"
 	}
 	return made
@@ -132,10 +132,10 @@ type grant struct {
 
 // Limits of messages of agents and controllers.
 const (
-	// MostAgents is how many agents a lab has at most.
-	MostAgents = 4096
-	// longest bounds an agent's description of itself, mostLabels the number of its labels, longestWord a word of it.
-	longest, mostLabels, longestWord = 16 << 10, 64, 128
+	// maxAgents is how many agents a lab has at most.
+	maxAgents = 4096
+	// longest bounds an agent's description of itself, maxLabels the number of its labels, maxWord a word of it.
+	longest, maxLabels, maxWord = 16 << 10, 64, 128
 )
 
 var (
@@ -155,14 +155,14 @@ func CheckName(name string) error {
 
 // CheckLabels validates the labels of an agent.
 func CheckLabels(labels map[string]string) error {
-	if len(labels) > mostLabels {
-		return fmt.Errorf("%d labels are too many: at most %d", len(labels), mostLabels)
+	if len(labels) > maxLabels {
+		return fmt.Errorf("%d labels are too many: at most %d", len(labels), maxLabels)
 	}
 	for name, value := range labels {
 		for _, word := range []string{name, value} {
-			if len(word) > longestWord || !utf8.ValidString(word) || printable.Line(word) != word {
+			if len(word) > maxWord || !utf8.ValidString(word) || printable.Line(word) != word {
 				return fmt.Errorf(
-					"%.80q cannot be of a label: at most %d bytes, which can be printed", word, longestWord,
+					"%.80q cannot be of a label: at most %d bytes, which can be printed", word, maxWord,
 				)
 			}
 		}
@@ -206,10 +206,10 @@ func parseGrant(said []byte) (g grant, err error) {
 // parseRequest reads what a controller asks.
 func parseRequest(said []byte) (r request, err error) {
 	if len(said) > longest {
-		return r, fmt.Errorf("the question has %d bytes", len(said))
+		return r, fmt.Errorf("the request has %d bytes", len(said))
 	}
 	if err := json.Unmarshal(said, &r); err != nil {
-		return r, fmt.Errorf("the question cannot be read: %s", lab.Text(err.Error()))
+		return r, fmt.Errorf("the request cannot be read: %s", lab.Text(err.Error()))
 	}
 	if r.Holder = lab.Text(r.Holder); r.Holder == "" || !idForm.MatchString(r.Stream) {
 		return r, fmt.Errorf("the request is not valid")

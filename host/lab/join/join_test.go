@@ -25,10 +25,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience bounds what must come at all.
-const patience = time.Minute
+// waitLimit bounds what must come at all.
+const waitLimit = time.Minute
 
-// log keeps what is said.
+// log keeps the messages.
 type log struct {
 	mu    sync.Mutex
 	lines []string
@@ -42,7 +42,7 @@ func (l *log) say(text string) {
 
 func (l *log) await(t *testing.T, what string) {
 	t.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(waitLimit); ; time.Sleep(time.Millisecond) {
 		l.mu.Lock()
 		said := strings.Join(l.lines, "\n")
 		l.mu.Unlock()
@@ -67,7 +67,7 @@ func connectAs(t *testing.T, server *bustest.Server, user string) *tunnel.Conn {
 	return conn
 }
 
-// serve has an agent wait whose process is a line of shell; its log, and what ends it.
+// serve has an agent wait, with a line of shell as its process.  It returns its log, and what ends it.
 func serve(t *testing.T, server *bustest.Server, name, script string, labels map[string]string) (*log, func() error) {
 	t.Helper()
 	return serveOn(t, connect(t, server), name, script, labels)
@@ -111,7 +111,8 @@ func lease(t *testing.T, l *Lab, agent string, printed *log) *Leased {
 	return leased
 }
 
-// TestLease: an agent serves one run, says whose, passes on what its process says and how it ends, and serves the next.
+// TestLease: an agent serves one run and reports its user.  It passes on the output and the end of its process, and
+// serves the next run.
 func TestLease(t *testing.T) {
 	server := bustest.Start(t, bustest.Config{})
 	serve(t, server, "a.b", `read line; echo "got $line"; echo a complaint >&2; cat >/dev/null; exit 3`, nil)
@@ -120,7 +121,7 @@ func TestLease(t *testing.T) {
 		printed := &log{}
 		leased := lease(t, l, "a.b", printed)
 		_, err := l.Lease(t.Context(), "a.b", nil)
-		var held *HeldError
+		var held *heldError
 		if !errors.As(err, &held) || !strings.HasPrefix(held.Error(), "its agent serves lab@␛[2Jhere, since 2") ||
 			held.Hint() == "" {
 			t.Errorf("%v", err)
@@ -159,7 +160,7 @@ func TestWait(t *testing.T) {
 	serve(t, server, "a", "cat", nil)
 	first, _ := controller(t, server, 0)
 	held := lease(t, first, "a", &log{})
-	second, said := controller(t, server, patience)
+	second, said := controller(t, server, waitLimit)
 	came := make(chan error, 1)
 	go func() {
 		leased, err := second.Lease(context.Background(), "a", nil)
@@ -181,16 +182,19 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// TestProcessesLeft: what does not end with its controller is killed, and so is what an agent has that is stopped.
+// TestProcessesLeft: what does not end with its controller is killed. So is what an agent has that is stopped, and what
+// a process has started that outlives it.
 func TestProcessesLeft(t *testing.T) {
 	server := bustest.Start(t, bustest.Config{})
 	folder := t.TempDir()
-	script := "trap '' TERM; echo $$ >" + folder + "/pid.new; mv " + folder + "/pid.new " + folder +
-		"/pid; while :; do sleep 100; done"
-	_, stop := serve(t, server, "a", script, nil)
-	l, _ := controller(t, server, patience)
+	writes := func(pid string) string {
+		return "echo " + pid + " >" + folder + "/pid.new; mv " + folder + "/pid.new " + folder + "/pid; "
+	}
+	_, stop := serve(t, server, "a", "trap '' TERM; "+writes("$$")+"while :; do sleep 100; done", nil)
+	serve(t, server, "b", "sleep 1000 </dev/null >/dev/null 2>&1 & "+writes("$!"), nil)
+	l, _ := controller(t, server, waitLimit)
 	running := func() string {
-		for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(waitLimit); ; time.Sleep(time.Millisecond) {
 			if pid, err := os.ReadFile(filepath.Join(folder, "pid")); err == nil {
 				_ = os.Remove(filepath.Join(folder, "pid"))
 				return strings.TrimSpace(string(pid))
@@ -201,8 +205,9 @@ func TestProcessesLeft(t *testing.T) {
 		}
 	}
 	gone := func(pid string) {
-		for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
-			if _, err := os.Stat("/proc/" + pid); err != nil {
+		for end := time.Now().Add(waitLimit); ; time.Sleep(time.Millisecond) {
+			status, err := os.ReadFile("/proc/" + pid + "/stat")
+			if err != nil || strings.Contains(string(status), ") Z ") { // nothing may wait for it any more
 				return
 			}
 			if time.Now().After(end) {
@@ -223,6 +228,8 @@ func TestProcessesLeft(t *testing.T) {
 	<-second.Ended()
 	gone(pid)
 	printed.await(t, "the agent is stopped")
+	<-lease(t, l, "b", &log{}).Ended()
+	gone(running())
 }
 
 // TestNames: agents are found by their names and labels; two of one name, and one that is not there, are errors.
@@ -299,7 +306,7 @@ func TestPermissions(t *testing.T) {
 		}
 		printed := &log{}
 		leased := lease(t, l, agent, printed)
-		var held *HeldError
+		var held *heldError
 		if _, err := l.Lease(t.Context(), agent, nil); !errors.As(err, &held) {
 			t.Error(err)
 		}
@@ -333,8 +340,8 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
-// TestOtherUsers: with those permissions another controller hears nothing of a run, not even what its agents hear
-// under, says nothing in it, and has no agent say anything to it; nor does another agent.
+// TestOtherUsers: with those permissions another controller cannot receive anything of a run, not even the subjects of
+// its agents. It cannot send anything into it, and no agent sends to it. The same is true for another agent.
 func TestOtherUsers(t *testing.T) {
 	server := permitted(t)
 	serveOn(t, connectAs(t, server, "a:x"), "a", "cat", nil)
@@ -417,22 +424,22 @@ func TestOtherUsers(t *testing.T) {
 			}
 		}
 	}
-	for end := time.Now().Add(patience); len(v.Received()) < 12; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(waitLimit); len(v.Received()) < 12; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("v hears %q", v.Received())
+			t.Fatalf("v receives %q", v.Received())
 		}
 	}
 	exchange()
 	for _, said := range u.Received()[before:] {
 		if !strings.HasPrefix(said, l.self.from("a")+"."+stream+".") || strings.Contains(said, ".gone") {
-			t.Errorf("u hears %q", said)
+			t.Errorf("u receives %q", said)
 		}
 	}
 	for _, client := range []*bustest.Client{v, b} {
 		for _, said := range client.Received() {
 			if strings.Contains(said, "secret") || strings.Contains(said, stream) ||
 				client == v && strings.Contains(said, l.self.run) {
-				t.Errorf("another hears %q", said)
+				t.Errorf("another receives %q", said)
 			}
 		}
 	}
@@ -447,18 +454,17 @@ func TestUserToken(t *testing.T) {
 		"u": "u", "a.b": "a/b", "LAB\\me": "LAB-me", "a@b c": "a-b-c", "": "-", "_": "-", "*": "-", ">": "-", "ü": "-",
 		"_a": "_a",
 	} {
-		if got := UserToken(user); got != want {
+		if got := userToken(user); got != want {
 			t.Errorf("%q: %q, not %q", user, got, want)
 		}
 	}
-	if got := UserToken(strings.Repeat("x", 1000)); len(got) != longestWord {
+	if got := userToken(strings.Repeat("x", 1000)); len(got) != maxWord {
 		t.Errorf("%d bytes", len(got))
 	}
 }
 
-// TestAgentAnswers: what an agent answers to a request is not trusted. TestNamesAtOnce: of two agents that have found
-// no other one of their name, and answer both, one ends, in any order of their claims; an agent that only asks ends
-// none.
+// TestAgentAnswers: what an agent answers to a request is not trusted. TestNamesAtOnce: two agents that have found no
+// other one of their name answer both. One ends, in any order of their claims. An agent that only asks ends none.
 func TestNamesAtOnce(t *testing.T) {
 	server := bustest.Start(t, bustest.Config{})
 	for i := range 4 {
@@ -509,7 +515,7 @@ func TestAgentAnswers(t *testing.T) {
 		"nothing":       {"", "its answer cannot be read"},
 		"an escape":     {`{"error":"\u001b[2J"}`, "␛[2J"},
 		"too much":      {`{"error":"` + strings.Repeat("x", longest) + `"}`, "bytes"},
-		"a long holder": {`{"holder":"` + strings.Repeat("x", 5000) + `"}`, strings.Repeat("x", lab.MostText) + "..."},
+		"a long holder": {`{"holder":"` + strings.Repeat("x", 5000) + `"}`, strings.Repeat("x", lab.MaxText) + "..."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			agent := strings.ReplaceAll(name, " ", "-")
@@ -526,7 +532,7 @@ func TestAgentAnswers(t *testing.T) {
 			}
 		})
 	}
-	// A controller that asks what makes no sense is told so.
+	// A controller gets an error for a request without a meaning.
 	for _, asked := range []string{
 		"", "{}", `{"protocol":2,"holder":"x","stream":"a.>"}`,
 		`{"protocol":99,"holder":"x","stream":"ABCDEFGHIJKLMNOPQRSTUVWXYZ"}`,
@@ -537,8 +543,8 @@ func TestAgentAnswers(t *testing.T) {
 	}
 }
 
-// FuzzAgents has an agent say whatever of itself, and as its answers: what is taken of it can be shown, and names
-// nothing outside of its place.
+// FuzzAgents makes an agent report anything about itself, and send any answers. What is accepted can be shown, and
+// names nothing outside of its place.
 func FuzzAgents(f *testing.F) {
 	presence, _ := json.Marshal(Presence{
 		Name: "a.b-c", Version: "v1", Labels: map[string]string{"rack": "r1"}, Holder: "x", Since: time.Unix(0, 0),
@@ -556,7 +562,7 @@ func FuzzAgents(f *testing.F) {
 	}
 	shown := func(t *testing.T, texts ...string) {
 		for _, text := range texts {
-			if len(text) > lab.MostText+6 || lab.Text(text) != text && len(text) <= lab.MostText ||
+			if len(text) > lab.MaxText+6 || lab.Text(text) != text && len(text) <= lab.MaxText ||
 				strings.ContainsAny(text, "\x1b\x07\x00\n") || strings.HasPrefix(text, "::error") {
 				t.Errorf("%q cannot be shown", text)
 			}
@@ -564,7 +570,7 @@ func FuzzAgents(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, said []byte) {
 		if p, err := parsePresence(said); err == nil {
-			if strings.ContainsAny(p.Name, "*>/ ") || len(p.Labels) > mostLabels {
+			if strings.ContainsAny(p.Name, "*>/ ") || len(p.Labels) > maxLabels {
 				t.Errorf("%+v", p)
 			}
 			shown(t, p.Version, p.Holder)
@@ -575,7 +581,7 @@ func FuzzAgents(f *testing.F) {
 			_ = err.Error()
 		}
 		if g, err := parseGrant(said); err == nil {
-			shown(t, g.Error, g.Holder, (&HeldError{Holder: g.Holder, Since: g.Since}).Error())
+			shown(t, g.Error, g.Holder, (&heldError{Holder: g.Holder, Since: g.Since}).Error())
 		}
 		if r, err := parseRequest(said); err == nil {
 			if shown(t, r.Holder); strings.ContainsAny(r.Stream, ".*> ") {
@@ -588,7 +594,7 @@ func FuzzAgents(f *testing.F) {
 		if found, err := lab.ParseExamined(said); err == nil {
 			shown(t, found.Error, found.Device, found.GIDType, found.Version)
 			if _, err := netip.ParseAddr(found.Address); found.Address != "" && err != nil {
-				t.Errorf("%q is no address", found.Address)
+				t.Errorf("%q is not an address", found.Address)
 			}
 			for _, each := range found.Findings {
 				shown(t, each.Title, each.Detail, each.Fix, each.ID, string(each.Status))

@@ -38,15 +38,15 @@ type Lab struct {
 
 // New is the lab for one run of a NATS user.
 func New(conn *tunnel.Conn, user, holder string) *Lab {
-	return &Lab{Conn: conn, self: caller{UserToken(user), newID()}, Holder: holder}
+	return &Lab{Conn: conn, self: caller{userToken(user), newID()}, Holder: holder}
 }
 
 // Agents are those that are there, by their names; wanted are enough, if they are given.
 func (l *Lab) Agents(ctx context.Context, wanted ...string) ([]Presence, error) {
 	ctx, cancel := context.WithTimeout(ctx, gatherMost)
 	defer cancel()
-	patience := time.AfterFunc(gatherTime, cancel)
-	defer patience.Stop()
+	waitLimit := time.AfterFunc(gatherTime, cancel)
+	defer waitLimit.Stop()
 	var found []Presence
 	var wrong error
 	missing := slices.Clone(wanted)
@@ -54,8 +54,8 @@ func (l *Lab) Agents(ctx context.Context, wanted ...string) ([]Presence, error) 
 	question := tunnel.Question{
 		Subject: l.self.toAll(id), Answers: l.self.answer("*", id), NoResponders: l.self.answer(itself, id),
 	}
-	err := l.Conn.Ask(ctx, question, MostAgents, func(subject string, said []byte) bool {
-		patience.Reset(gatherAfter)
+	err := l.Conn.Ask(ctx, question, maxAgents, func(subject string, said []byte) bool {
+		waitLimit.Reset(gatherAfter)
 		agent, err := parsePresence(said)
 		if name := answerer(subject); err == nil && agent.Name != name {
 			err = fmt.Errorf("agent %.80q calls itself %s", name, agent.Name)
@@ -80,15 +80,15 @@ func (l *Lab) Agents(ctx context.Context, wanted ...string) ([]Presence, error) 
 	return found, nil
 }
 
-// HeldError means that an agent serves another run.
-type HeldError struct {
+// heldError means that an agent serves another run.
+type heldError struct {
 	Holder string
 	Since  time.Time
 	// Waited is how long the run has waited for its end.
 	Waited time.Duration
 }
 
-func (e *HeldError) Error() string {
+func (e *heldError) Error() string {
 	text := "its agent serves " + e.Holder
 	if !e.Since.IsZero() {
 		text += ", since " + e.Since.Local().Format(time.DateTime)
@@ -100,7 +100,7 @@ func (e *HeldError) Error() string {
 }
 
 // Hint is what to do about it.
-func (e *HeldError) Hint() string {
+func (e *heldError) Hint() string {
 	if e.Waited > 0 {
 		return "a longer --wait, or another host"
 	}
@@ -202,7 +202,7 @@ func (l *Lab) ask(ctx context.Context, agent string, question []byte) error {
 		case granted.Holder == "":
 			return nil
 		}
-		held := &HeldError{Holder: granted.Holder, Since: granted.Since}
+		held := &heldError{Holder: granted.Holder, Since: granted.Since}
 		if !time.Now().Before(end) {
 			held.Waited = l.Wait
 			return held

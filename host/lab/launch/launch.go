@@ -32,15 +32,15 @@ const (
 	answerTime = 10 * time.Second
 	// connectTime is what ssh gets for its connection, in seconds.
 	connectTime = 5
-	// endTime is how long an agent may take to end by itself once its standard input has ended, killTime how long its
-	// launcher may take after it was killed.
+	// endTime is how long an agent may take to end by itself once its standard input has ended. killTime is how
+	// long its launcher may take after it was killed.
 	endTime, killTime = 8 * time.Second, 2 * time.Second
 	// lines and width bound what is kept of what a host prints.
 	lines, width = 12, 300
 	// noise is how much a host may print before its agent answers: a banner, the message of the day.
 	noise = 64 << 10
-	// mostPrinted is how many lines of a host are shown.
-	mostPrinted = 1000
+	// maxPrinted is how many lines of a host are shown.
+	maxPrinted = 1000
 	// burst and perSecond bound how fast is read what a host prints, in bytes: one that prints without an end waits.
 	burst, perSecond = 1 << 20, 64 << 10
 )
@@ -113,7 +113,15 @@ func Start(ctx context.Context, h lab.Host, config Config) (*Agent, error) {
 			program = pushed
 		}
 	}
-	a, err := start(h, config, command(&h, program, "agent", "--stdio"))
+	words := []string{"agent", "--stdio"}
+	if len(h.Programs) > 0 {
+		allowed := strings.Join(h.Allowed(), ",")
+		if h.SSH != nil {
+			allowed = shell.Word(allowed)
+		}
+		words = append(words, "--allow", allowed)
+	}
+	a, err := start(h, config, command(&h, program, words...))
 	if err != nil {
 		return nil, err
 	}
@@ -167,8 +175,8 @@ func newAgent(h lab.Host, config Config) *Agent {
 	}
 }
 
-// start starts the launcher in a process group of its own, so that nothing of it is left when it is killed, and a
-// Ctrl-C on the terminal is for the controller alone.
+// start starts the launcher in a process group of its own. So nothing of it is left when it is killed, and a Ctrl-C on
+// the terminal is for the controller alone.
 func start(h lab.Host, config Config, words []string) (*Agent, error) {
 	a := newAgent(h, config)
 	a.words = words
@@ -188,7 +196,7 @@ func start(h lab.Host, config Config, words []string) (*Agent, error) {
 	theirs.Close()
 	if err != nil {
 		output.Close()
-		return nil, fmt.Errorf("start %s: %w", words[0], err)
+		return nil, fmt.Errorf("start %s: %w%s", words[0], err, startHint(h, words[0]))
 	}
 	a.stream = &stream{reader: bufio.NewReaderSize(output, 64<<10), input: input, output: output}
 	ended := make(chan struct{})
@@ -209,6 +217,19 @@ func start(h lab.Host, config Config, words []string) (*Agent, error) {
 	return a, nil
 }
 
+// startHint is what to do about a program that cannot be started.
+func startHint(h lab.Host, program string) string {
+	switch named := strings.Fields(program); {
+	case h.SSH != nil:
+		return "; install the system's ssh client"
+	case h.Named == "":
+		return ""
+	case len(named) > 1:
+		return fmt.Sprintf("; %s: write the words of a command as a list: [%s]", h.Named, strings.Join(named, ", "))
+	}
+	return fmt.Sprintf("; %s names it: correct that, or install the program on this host", h.Named)
+}
+
 // Greet sends the agent its credentials, and waits for its version.  It ends an agent that does not answer;
 // the error has the last output of its launcher.
 func (a *Agent) Greet(ctx context.Context, version string) error {
@@ -218,15 +239,15 @@ func (a *Agent) Greet(ctx context.Context, version string) error {
 	}
 	var other *versionError
 	if !errors.As(err, &other) { // or it has answered
-		err = a.explain(err) // before the end, that is ours
+		err = a.explain(err) // before the end, which this process causes
 	}
 	a.kill()
 	return err
 }
 
 func (a *Agent) greet(ctx context.Context, version string) error {
-	patience := max(answerTime, a.Host.Silence)
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("it does not answer within %s", patience))
+	waitLimit := max(answerTime, a.Host.Silence)
+	ctx, cancel := context.WithTimeoutCause(ctx, waitLimit, fmt.Errorf("it does not answer within %s", waitLimit))
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { _ = a.stream.output.SetReadDeadline(time.Now()) })
 	defer stop()
@@ -347,8 +368,8 @@ func (a *Agent) WhenEnded(f func()) (stop func()) {
 // Stream is the way to the agent.
 func (a *Agent) Stream() io.ReadWriteCloser { return a.stream }
 
-// End waits until the agent has ended by itself, as it does when its standard input has, and kills it if it does not,
-// or if it is lost.  It reports whether that was needed, and why the agent may be there still.
+// End waits until the agent has ended by itself, as it does when its standard input has ended. It kills the agent if
+// it does not end, or if it is lost. It reports whether that was needed, and why the agent may still be there.
 func (a *Agent) End(lost bool) (killed bool, left error) {
 	if !lost {
 		_ = a.stream.input.Close()
@@ -424,9 +445,9 @@ func (l *lastLines) line() {
 		l.kept = append(l.kept[:0], l.kept[1:]...)
 	}
 	switch l.printed++; {
-	case l.printed < mostPrinted:
+	case l.printed < maxPrinted:
 		l.print(printable.Brief(text, width))
-	case l.printed == mostPrinted:
+	case l.printed == maxPrinted:
 		l.print("(what it prints from here on is not shown)")
 	}
 }
@@ -446,7 +467,7 @@ func (l *lastLines) String() string {
 	var last []string
 	for length := 0; len(last) < len(l.kept); {
 		text := printable.Brief(l.kept[len(l.kept)-len(last)-1], width)
-		if length += len(text); length > lab.MostText {
+		if length += len(text); length > lab.MaxText {
 			break
 		}
 		last = append(last, text)

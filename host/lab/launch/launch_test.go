@@ -34,7 +34,7 @@ func (p *printedLines) String() string {
 	return strings.Join(p.lines, "|")
 }
 
-// hostOf is a host whose launcher is a line of shell, behind which its words stand as "$@".
+// hostOf is a host with a line of shell as its launcher, which has its words as "$@".
 func hostOf(script string) lab.Host {
 	return lab.Host{Name: "a", Command: []string{"sh", "-c", script, "sh"}}
 }
@@ -66,11 +66,19 @@ func TestStart(t *testing.T) {
 			hostOf("exit 3"),
 			"no agent answers: exit status 3; does `sh -c 'exit 3' sh /bin/rdmarun version` print a version here?",
 		},
-		"only a banner":      {hostOf("echo Welcome"), "no agent answers: Welcome"},
-		"endless":            {hostOf("yes"), "it prints without an end"},
-		"a long line":        {hostOf("head -c 200000 /dev/zero | tr '\\0' x"), "no agent answers"},
-		"escape sequences":   {hostOf(`printf '\033[2Jgone\n' >&2; exit 1`), "no agent answers: ␛[2Jgone"},
-		"no such launcher":   {lab.Host{Name: "a", Command: []string{"/nowhere/launcher"}}, "start /nowhere/launcher"},
+		"only a banner":    {hostOf("echo Welcome"), "no agent answers: Welcome"},
+		"endless":          {hostOf("yes"), "it prints without an end"},
+		"a long line":      {hostOf("head -c 200000 /dev/zero | tr '\\0' x"), "no agent answers"},
+		"escape sequences": {hostOf(`printf '\033[2Jgone\n' >&2; exit 1`), "no agent answers: ␛[2Jgone"},
+		"no such launcher": {lab.Host{Name: "a", Command: []string{"/nowhere/launcher"}}, "start /nowhere/launcher"},
+		"its place": {
+			lab.Host{Name: "a", Command: []string{"/nowhere/launcher"}, Named: "lab.yaml:2:3"},
+			"no such file or directory; lab.yaml:2:3 names it: correct that, or install the program on this host",
+		},
+		"words as one": {
+			lab.Host{Name: "a", Command: []string{"launcher a"}, Named: "lab.yaml:2:3"},
+			"; lab.yaml:2:3: write the words of a command as a list: [launcher, a]",
+		},
 		"no such program":    {lab.Host{Name: "a", Program: "/nowhere/rdmarun"}, "start /nowhere/rdmarun"},
 		"words are in place": {hostOf(`[ "$*" = "/bin/rdmarun agent --stdio" ] || exit 1; ` + answers("v1")), ""},
 	} {
@@ -94,7 +102,7 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// TestHangs: the end that a launcher gets, which hangs, is not told as how it has ended.
+// TestHangs: a launcher that hangs is ended, and that end is not reported as its own.
 func TestHangs(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("it does not answer"))
@@ -206,7 +214,7 @@ func TestPush(t *testing.T) {
 	t.Setenv("CUT", "")
 	// Of other versions only those are left that were used last, and what is none stays.
 	bin := filepath.Join(folder, "a cache/rdmarun/bin")
-	for i := range 2 * mostCopies {
+	for i := range 2 * maxCopies {
 		old, at := filepath.Join(bin, fmt.Sprintf("%064x", i)), time.Now().Add(-time.Duration(i+1)*time.Hour)
 		if err := errors.Join(
 			os.MkdirAll(old, 0o700), os.WriteFile(filepath.Join(old, "rdmarun"), nil, 0o700), os.Chtimes(old, at, at),
@@ -244,11 +252,11 @@ func TestPush(t *testing.T) {
 	) {
 		t.Errorf("%s", text)
 	}
-	if left, err := filepath.Glob(filepath.Join(bin, "*")); err != nil || len(left) != mostCopies+1 ||
-		filepath.Base(left[mostCopies]) != "mine" {
+	if left, err := filepath.Glob(filepath.Join(bin, "*")); err != nil || len(left) != maxCopies+1 ||
+		filepath.Base(left[maxCopies]) != "mine" {
 		t.Errorf("left are %q: %v", left, err)
 	}
-	for i := range mostCopies {
+	for i := range maxCopies {
 		if err := os.RemoveAll(filepath.Join(bin, fmt.Sprintf("%064x", i))); err != nil {
 			t.Fatal(err)
 		}
@@ -308,11 +316,11 @@ func TestPush(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := Start(ctx, host, Config{Program: program, Version: "v1", Print: said.print}); err == nil {
-		t.Error("it has started when nobody wanted it")
+		t.Error("it has started, and nothing wants it")
 	}
 }
 
-// TestShellWords: a path is one word of the shell of the host, whatever is in it, and so are the words of a command to
+// TestShellWords: a path is one word of the shell of the host, with any characters. So are the words of a command to
 // be typed.
 func TestShellWords(t *testing.T) {
 	folder := t.TempDir()
@@ -349,8 +357,8 @@ func TestShellWords(t *testing.T) {
 	}
 }
 
-// TestStoppedElsewhere: an agent that is stopped where its launcher cannot kill it is found there by what it has said
-// of itself; another process with its number is left alone.
+// TestStoppedElsewhere: an agent is stopped where its launcher cannot kill it. It is found there by its own report.
+// Another process with its number is not touched.
 func TestStoppedElsewhere(t *testing.T) {
 	// The launcher ends alone: what it has started is in a session of its own, as on another host.
 	text := `case "$*" in *--stdio) ` +
@@ -429,19 +437,19 @@ func TestPrinted(t *testing.T) {
 			t.Errorf("a line of %d bytes is shown", len(line))
 		}
 	}}
-	for i := range 3 * mostPrinted {
+	for i := range 3 * maxPrinted {
 		fmt.Fprintf(l, "%d \x1b[2J%s\n", i, strings.Repeat("x", 2*width))
 	}
 	_, _ = l.Write(bytes.Repeat([]byte("y"), 1<<20))
-	if words := l.String(); shown != mostPrinted || len(l.part) > width || !strings.Contains(words, "2999 ␛[2Jx") ||
-		len(words) > lab.MostText+6 {
+	if words := l.String(); shown != maxPrinted || len(l.part) > width || !strings.Contains(words, "2999 ␛[2Jx") ||
+		len(words) > lab.MaxText+6 {
 		t.Errorf("%d lines are shown, %d bytes are kept: %.80q", shown, len(words), words)
 	}
 	// Pictures of what must not be shown are no longer than what may be.
 	for range lines {
 		_, _ = l.Write(append(bytes.Repeat([]byte("\x01"), width), '\n'))
 	}
-	if words := l.String(); len(words) > lab.MostText+6 || !strings.HasPrefix(words, "␁") {
+	if words := l.String(); len(words) > lab.MaxText+6 || !strings.HasPrefix(words, "␁") {
 		t.Errorf("%d bytes are kept: %.80q", len(words), words)
 	}
 	said, err := onHost(t.Context(), &lab.Host{Command: []string{"env"}}, nil, "head -c 1000000 /dev/zero; echo last")

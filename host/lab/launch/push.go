@@ -15,8 +15,8 @@ import (
 const (
 	// pushTime bounds the sending of the program to a host.
 	pushTime = 2 * time.Minute
-	// mostCopies is of how many versions a host keeps the program.
-	mostCopies = 8
+	// maxCopies is of how many versions a host keeps the program.
+	maxCopies = 8
 )
 
 // With these words the host's shell reports where its copy of the program is, or whether it can have one.
@@ -37,8 +37,8 @@ func push(ctx context.Context, h *lab.Host, config Config) (string, error) {
 	}
 	digest := fmt.Sprintf("%x", sha256.Sum256(program))
 	path := fmt.Sprintf(`"${XDG_CACHE_HOME:-$HOME/.cache}/rdmarun/bin/%s/rdmarun"`, digest)
-	// Check first: the program is on most hosts already, and has tens of megabytes.  A copy whose bytes differ (a
-	// crash, a disk, an edit) is sent again, as is one that belongs to another user (-O) or is a link.
+	// Check first: the program is on most hosts already, and has tens of megabytes. A copy with different bytes (a
+	// crash, a disk, an edit) is sent again. So is one that belongs to another user (-O) or is a link.
 	ask := fmt.Sprintf(`p=%s; if [ -x "$p" ] && [ -O "$p" ] && [ ! -L "$p" ] && [ "$(sha256sum <"$p")" = "%s  -" ]; then touch "${p%%/*}"; echo %s; elif [ "$(uname -s) $(uname -m)" = %q ]; then echo %s; else echo %s $(uname -s) $(uname -m); fi`,
 		path, digest, wordHere, machine(), wordWants, wordOther)
 	said, err := onHost(ctx, h, nil, ask)
@@ -57,7 +57,7 @@ func push(ctx context.Context, h *lab.Host, config Config) (string, error) {
 	// copies of a few versions are left, those that were used last: each start touches its own.
 	bring := fmt.Sprintf(
 		`umask 077; set -C; p=%s; d="${p%%/*}"; mkdir -p "$d" && [ -O "$d" ] && rm -f "$d/new.$$" && cat >"$d/new.$$" && [ "$(sha256sum <"$d/new.$$")" = "%s  -" ] && chmod 700 "$d/new.$$" && mv "$d/new.$$" "$p" || { rm -f "$d/new.$$"; rmdir "$d" 2>/dev/null; exit 1; }; cd "$d/.." && ls -t | tail -n +%d | while read -r old; do case "$old" in *[!0-9a-f]*) ;; *) rm -rf "./$old";; esac; done; :`,
-		path, digest, mostCopies+1,
+		path, digest, maxCopies+1,
 	)
 	if _, err := onHost(ctx, h, program, bring); err != nil {
 		return "", fmt.Errorf(

@@ -14,7 +14,7 @@ import (
 	"rdmarun/host/scenario/shell"
 )
 
-// sweepTime bounds the second connection to a host whose agent has not ended.
+// sweepTime bounds the second connection to a host with an agent that has not ended.
 const sweepTime = 6 * time.Second
 
 // sweep kills the agent on its host, where its launcher could not: a stopped process does not see that its pipe has
@@ -56,7 +56,7 @@ func keyRemedy(h *lab.Host, said string) string {
 // onHost runs a line of shell on a host.
 func onHost(ctx context.Context, h *lab.Host, input []byte, script string) (string, error) {
 	words := append(slices.Clone(h.Command), "sh", "-c", script)
-	if h.SSH != nil { // whose shell there reads one line
+	if h.SSH != nil { // the shell there reads one line
 		words = append(ssh(h), "sh", "-c", shell.Word(script))
 	}
 	command := osexec.CommandContext(ctx, words[0], words[1:]...)

@@ -10,6 +10,7 @@ import (
 
 	"rdmarun/host/output/terminal"
 	"rdmarun/host/record"
+	"rdmarun/host/scenario/quantity"
 )
 
 // Case is a case that has ended, or was running when its run ended.
@@ -39,6 +40,9 @@ type Line struct {
 	record.Line
 }
 
+// Title is the id of the case, with its name if the id does not have it.
+func (c *Case) Title() string { return record.CaseTitle(c.ID, c.File, c.Result.Name) }
+
 // Failed reports whether a case counts against its run.
 func (c *Case) Failed() bool { return !c.Result.Status.OK() }
 
@@ -55,7 +59,11 @@ func (c *Case) Infrastructure() bool {
 // Message is why a case counts against its run, or was not run, in one line; empty for one that is fine.
 func (c *Case) Message() string {
 	if len(c.Result.Failures) > 0 && c.Result.Status != record.Skipped {
-		return c.Result.Failures[0].What
+		what := c.Result.Failures[0].What
+		if c.Result.Status == record.XFailed && c.Result.Reason != "" {
+			what += " (" + c.Result.Reason + ")"
+		}
+		return what
 	}
 	if c.Result.Status == record.Passed {
 		return ""
@@ -66,8 +74,20 @@ func (c *Case) Message() string {
 	return string(c.Result.Status)
 }
 
-// Tallied are the counts of the case, a line each: "counter soft0 packet_seq_err: 3".
+// Tallied are the loops and the counts of the case, a line each: "counter soft0 packet_seq_err: 3".
 func (c *Case) Tallied() (lines []string) {
+	titles := record.LoopTitles(c.Result.Loops)
+	for i := range c.Result.Loops {
+		loop := &c.Result.Loops[i]
+		took := ""
+		if times := loop.OnClock(); loop.Rounds > 0 {
+			took = fmt.Sprintf(", %s on the %s clock", times.In(terminal.Duration), loop.ClockName())
+		}
+		lines = append(lines, fmt.Sprintf(
+			"loop %s: %s%s, %d late, %d dropped", titles[i], quantity.Count(loop.Rounds, "round"), took, loop.Late,
+			loop.Dropped,
+		))
+	}
 	for i := range c.Result.Known {
 		lines = append(lines, "xfailed "+c.Result.Known[i].String())
 	}
@@ -77,6 +97,14 @@ func (c *Case) Tallied() (lines []string) {
 	for i := range c.Result.Counters {
 		each := &c.Result.Counters[i]
 		lines = append(lines, fmt.Sprintf("counter %s %s: %d", each.Where(), each.Name, each.Grew))
+	}
+	return lines
+}
+
+// Limited are the checked thresholds of the case, a line each: "threshold passed: duration value < 1h: 2.00 s".
+func (c *Case) Limited() (lines []string) {
+	for _, threshold := range c.Thresholds.All() {
+		lines = append(lines, fmt.Sprintf("threshold %s: %s", threshold.Status(), threshold.String()))
 	}
 	return lines
 }
@@ -139,11 +167,11 @@ func (t *Tracker) Device(of record.RolePlace) *record.Device {
 	return nil
 }
 
-// MostHistograms bounds the histograms of a case; they take some ten MiB.
-const MostHistograms = 4096
+// MaxHistograms bounds the histograms of a case; they take some ten MiB.
+const MaxHistograms = 4096
 
-// mostThresholds is more than any scenario has: one that did not hold must not be lost.
-const mostThresholds = 4096
+// maxThresholds is more than any scenario has: one that did not hold must not be lost.
+const maxThresholds = 4096
 
 type key struct {
 	id      string
@@ -185,7 +213,7 @@ func (t *Tracker) Record(r *record.Record) *Case {
 	case record.StepEnd:
 		c.stepped(*r.Step)
 	case record.Output:
-		c.Lines.add(Line{At: r.Elapsed - c.elapsed, Line: *r.Line})
+		c.Lines.add(Line{At: cmp.Or(r.Line.At, r.Elapsed-c.elapsed), Line: *r.Line})
 	case record.Measured:
 		c.measured(*r.Measure, t.limits)
 	case record.Meshed:
@@ -211,7 +239,7 @@ func (t *Tracker) begin(r *record.Record) *open {
 	c.File, c.ID, c.Attempt, c.Begin = r.File, r.Case, r.Attempt, r.Time
 	c.Steps = newTail[record.Step](t.limits.Steps)
 	c.Lines = newTail[Line](t.limits.Lines)
-	c.Thresholds = newTail[record.Threshold](mostThresholds)
+	c.Thresholds = newTail[record.Threshold](maxThresholds)
 	return c
 }
 
@@ -222,15 +250,15 @@ type Passage struct {
 }
 
 const (
-	// mostAround is how many failures have their steps kept, and stepsAround how many each.
-	mostAround  = 3
+	// maxAround is how many failures have their steps kept, and stepsAround how many each.
+	maxAround   = 3
 	stepsAround = 8
 )
 
 // stepped keeps a step.
 func (c *Case) stepped(step record.Step) {
 	c.Steps.add(step)
-	if step.OK || step.XFail != "" || len(c.Around) == mostAround {
+	if step.OK || step.XFail != "" || len(c.Around) == maxAround {
 		return
 	}
 	steps := c.Steps.Last()
@@ -260,10 +288,11 @@ func (c *Case) measured(m record.Measure, limits Limits) {
 func (t *Tracker) end(c *open) *Case {
 	t.ended++
 	c.Order = t.ended
+	c.Measures = record.BySize(c.Measures)
 	return &c.Case
 }
 
-// Unfinished ends the cases that have no end because rdmarun was killed, and returns them: a report without them would
+// Unfinished ends the cases that have no end because rdmarun was killed, and returns them. A report without them would
 // look better than the run was.
 func (t *Tracker) Unfinished() []*Case {
 	var all []*open
@@ -278,14 +307,14 @@ func (t *Tracker) Unfinished() []*Case {
 		if name == "" {
 			name = c.ID
 		}
-		c.Result = record.Result{Name: name, Status: record.Errored, Reason: NeverEnded}
+		c.Result = record.Result{Name: name, Status: record.Errored, Reason: neverEnded}
 		list[i] = t.end(c)
 	}
 	return list
 }
 
-// NeverEnded is the reason of a case that was running when rdmarun ended.
-const NeverEnded = "the records end while this case was running: rdmarun was killed, or could not write"
+// neverEnded is the reason of a case that was running when rdmarun ended.
+const neverEnded = "the records end while this case was running: rdmarun was killed, or could not write"
 
 // FailureText is all that went wrong in a case, as the terminal shows it.
 func (c *Case) FailureText() string {
@@ -300,13 +329,13 @@ func (c *Case) FailureText() string {
 func (c *Case) Transcript() string {
 	var b strings.Builder
 	for _, step := range c.Steps.Head() {
-		b.WriteString(StepText(c.File, &step))
+		b.WriteString(stepText(c.File, &step))
 	}
 	if n := c.Steps.Dropped(); n > 0 {
 		fmt.Fprintf(&b, "... %d more steps ...\n", n)
 	}
 	for _, step := range c.Steps.Last() {
-		b.WriteString(StepText(c.File, &step))
+		b.WriteString(stepText(c.File, &step))
 	}
 	for _, line := range c.Lines.All() {
 		fmt.Fprintf(&b, "%s | %s\n", line.Role, strings.ReplaceAll(line.Text, "\n", "\n"+line.Role+" | "))
@@ -314,8 +343,8 @@ func (c *Case) Transcript() string {
 	return b.String()
 }
 
-// StepText is a step of a file in one line, with its end.
-func StepText(file string, step *record.Step) string {
+// stepText is a step of a file in one line, with its end.
+func stepText(file string, step *record.Step) string {
 	text := strings.TrimSpace(step.Action + " " + step.Text)
 	if step.Outcome != "" {
 		text += "  -> " + step.Outcome

@@ -1,8 +1,9 @@
-// Package csv writes a table for spreadsheets: a row for each case, each named loop, each measurement, each pair of a
-// mesh, and each counter that has grown, fault and step that xfailed.
+// Package csv writes a table for spreadsheets. It has a row for each case, named loop, threshold, measurement and pair
+// of a mesh. It also has one for each counter that has grown, each fault and each step that xfailed.
 package csv
 
 import (
+	"cmp"
 	"encoding/csv"
 	"maps"
 	"slices"
@@ -18,7 +19,7 @@ import (
 // columns begin every row with the same four; a cell without meaning is empty.  Times are in microseconds
 // and rates in Gbit/s, as perftest prints them, under names near its own.
 var columns = []string{
-	"kind", "file", "case", "attempt", // of all: case, loop, measure, pair, counter, fault, xfail
+	"kind", "file", "case", "attempt", // of all: case, loop, threshold, measure, pair, counter, fault, xfail
 	"status", "message", "params", "took_us",
 	"name", "type", "operation", "role", "peer", "direction", "size", "depth", "qps", "tags", "iterations",
 	"bw_average_gbps", "msg_rate_mpps",
@@ -26,7 +27,10 @@ var columns = []string{
 	"t_max_us",
 	"of_best",           // of pairs: how near to the best of the mesh, 1 is as good
 	"host", "peer_host", // of pairs: where the ends are, in a lab
+	"value", "unit", // of what programs print: in ns, bit/s, /s, B or 1
 	"device", "count", // of counters, faults and steps that xfailed: how often
+	// of loops: the clock of their times, virtual or wall, and the rounds that began later than due, or did not begin
+	"clock", "late", "dropped",
 }
 
 // Writer is the output.
@@ -103,18 +107,30 @@ func (w *Writer) add(c *cases.Case) error {
 		params = append(params, name+"="+c.Start.Params[name])
 	}
 	err := w.write(c, "case", row{
-		"status": string(c.Result.Status), "message": c.Message(), "tags": strings.Join(c.Start.Tags, " "),
+		"name": c.Result.Name, "status": string(c.Result.Status), "message": c.Message(),
+		"tags":   strings.Join(c.Start.Tags, " "),
 		"params": strings.Join(params, " "), "took_us": micro(float64(c.Result.Took)),
 	})
 	if err != nil {
 		return err
 	}
 	for _, loop := range c.Result.Loops {
-		err := w.write(c, "loop", row{
-			"name": loop.Name, "tags": tagText(loop.Tags), "iterations": strconv.Itoa(loop.Rounds),
-			"t_min_us":     micro(float64(loop.Min)),
-			"t_typical_us": micro(float64(loop.Median)), "t_99_us": micro(float64(loop.P99)),
-			"t_max_us": micro(float64(loop.Max)),
+		values := row{
+			"name": loop.Name, "tags": record.TagText(loop.Tags), "iterations": strconv.Itoa(loop.Rounds),
+			"clock": loop.ClockName(), "late": strconv.Itoa(loop.Late), "dropped": strconv.Itoa(loop.Dropped),
+		}
+		if times := loop.OnClock(); loop.Rounds > 0 {
+			values["t_min_us"], values["t_typical_us"] = micro(float64(times.Min)), micro(float64(times.Median))
+			values["t_99_us"], values["t_max_us"] = micro(float64(times.P99)), micro(float64(times.Max))
+		}
+		if err := w.write(c, "loop", values); err != nil {
+			return err
+		}
+	}
+	for _, threshold := range c.Thresholds.All() {
+		err := w.write(c, "threshold", row{
+			"name": threshold.Text, "status": string(threshold.Status()),
+			"message": cmp.Or(threshold.Reason, threshold.Value),
 		})
 		if err != nil {
 			return err
@@ -192,9 +208,13 @@ func tallyRows(t *record.Tallies) (kinds []string, rows []row) {
 func measureRows(m *record.Measure) []row {
 	base := row{
 		"name": m.Name, "type": m.Type, "operation": m.Operation, "role": m.Role, "peer": m.Peer,
-		"direction": map[bool]string{true: "both", false: "one"}[m.Both], "size": strconv.FormatInt(m.Size, 10),
-		"depth": positive(m.Depth), "qps": positive(m.QPs), "tags": tagText(m.Tags),
+		"direction": m.Direction(), "size": strconv.FormatInt(m.Size, 10),
+		"depth": positive(m.Depth), "qps": positive(m.QPs), "tags": record.TagText(m.Tags),
 		"iterations": strconv.FormatUint(m.Messages, 10), "took_us": micro(float64(m.Took)),
+	}
+	if p := m.Printed; p != nil {
+		base["value"], base["unit"] = strconv.FormatFloat(p.Value, 'g', -1, 64), string(p.Unit)
+		base["direction"], base["iterations"], base["took_us"] = "", "", ""
 	}
 	if m.HasBandwidth() {
 		base["bw_average_gbps"] = rate(m.BitsPerSecond / 1e9)
@@ -218,18 +238,6 @@ func measureRows(m *record.Measure) []row {
 		rows = append(rows, values)
 	}
 	return rows
-}
-
-// tagText lists tags as a scenario has them: words, and names with values.
-func tagText(tags map[string]string) string {
-	var words []string
-	for _, name := range slices.Sorted(maps.Keys(tags)) {
-		if value := tags[name]; value != "" {
-			name += "=" + value
-		}
-		words = append(words, name)
-	}
-	return strings.Join(words, " ")
 }
 
 func positive(n int) string {

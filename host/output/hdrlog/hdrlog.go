@@ -15,6 +15,7 @@ import (
 	"rdmarun/host/output/outfile"
 	"rdmarun/host/ownfile"
 	"rdmarun/host/record"
+	"rdmarun/host/scenario/quantity"
 )
 
 // Writer is the output.  A file is written when its measurement ends, so that files are always
@@ -85,13 +86,13 @@ func histogram(r *record.Record, d *record.Distribution, room *int) (*hdrhistogr
 	return h, nil
 }
 
-// write writes a log: values are nanoseconds, the greatest of each line stands in milliseconds, as is the custom.
+// write writes a log: values are nanoseconds, and the greatest of each line is in milliseconds, as is the custom.
 func write(out io.Writer, r *record.Record, kept []*hdrhistogram.Histogram) error {
 	log := hdrhistogram.NewHistogramLogWriter(out)
 	m := r.Measure
 	comment := fmt.Sprintf("%s: %s, %s %s, %s to %s", r.Case, m.Name, m.Type, m.Operation, m.Role, m.Peer)
 	if m.Size > 0 {
-		comment += fmt.Sprintf(", %d bytes", m.Size)
+		comment += fmt.Sprintf(", %s", quantity.Bytes(m.Size))
 	}
 	if stage := m.Tags[record.StageTag]; stage != "" {
 		comment += ", stage " + stage
@@ -117,8 +118,8 @@ func write(out io.Writer, r *record.Record, kept []*hdrhistogram.Histogram) erro
 	return nil
 }
 
-// longestName leaves room for a suffix that distinguishes files of one name.
-const longestName = 200
+// maxName leaves room for a suffix that distinguishes files of one name.
+const maxName = 200
 
 // name is that of a measurement's file: the case, the measurement, its size and its end.
 func (w *Writer) name(r *record.Record) string {
@@ -129,7 +130,7 @@ func (w *Writer) name(r *record.Record) string {
 	}
 	words = append(words, m.Name)
 	if m.Size > 0 {
-		words = append(words, fmt.Sprint(m.Size))
+		words = append(words, quantity.Bytes(m.Size))
 	}
 	words = append(words, m.Role)
 	if stage := m.Tags[record.StageTag]; stage != "" {
@@ -142,7 +143,7 @@ func (w *Writer) name(r *record.Record) string {
 		words[i] = ownfile.Harmless(words[i])
 	}
 	name := strings.Join(words, "_")
-	name = name[:min(len(name), longestName)]
+	name = name[:min(len(name), maxName)]
 	w.taken[name]++
 	if n := w.taken[name]; n > 1 {
 		name = fmt.Sprintf("%s_%d", name, n)

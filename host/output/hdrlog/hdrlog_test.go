@@ -73,7 +73,7 @@ func TestLogs(t *testing.T) {
 		names = append(names, entry.Name())
 	}
 	want := []string{
-		"a_one-two-x=1_SEND-latency_64_client.hlog", "a_one-two-x=1_SEND-latency_64_client_2.hlog",
+		"a_one-two-x=1_SEND-latency_64B_client.hlog", "a_one-two-x=1_SEND-latency_64B_client_2.hlog",
 		"a_one-two-x=1_rate-of-connections_client.hlog",
 	}
 	if !slices.Equal(names, want) {

@@ -1,5 +1,5 @@
-// Package hostlog writes what happened on each host as a log in text, a file of each host in a folder: what its roles
-// did and printed, by time.
+// Package hostlog writes what happened on each host as a log in text, a file for each host in a folder. It has what
+// its roles did and printed, by time.
 package hostlog
 
 import (
@@ -16,11 +16,11 @@ import (
 	"rdmarun/host/record"
 )
 
-// Here is the name of the file of what no other host has reported.
-const Here = "here"
+// here is the name of the file of what no other host has reported.
+const here = "here"
 
-// mostHosts bounds the files that are open at once: records may come from a file of another user.
-const mostHosts = 4096
+// maxHosts bounds the files that are open at once: records may come from a file of another user.
+const maxHosts = 4096
 
 // stamp is a record's time, by its host's clock.
 const stamp = "15:04:05.000000"
@@ -130,8 +130,8 @@ func (w *Writer) line(r *record.Record, host, format string, values ...any) erro
 		l.of, l.open[of] = of, true
 		fmt.Fprintf(l.text, "%s\n", printable.Log(printable.Line(of))) // an error stays until Flush
 	}
-	// The text of a host is data: no command to a terminal, nor to a CI system that is shown the log; nor a line of
-	// its own.
+	// The text of a host is data. It must not contain a command to a terminal or to a CI system that shows the
+	// log. It must not begin a line of its own.
 	said := printable.Log(strings.TrimSpace(fmt.Sprintf(format, values...)))
 	_, err = fmt.Fprintf(
 		l.text, "%s  %s\n", r.Time.Format(stamp),
@@ -143,13 +143,13 @@ func (w *Writer) line(r *record.Record, host, format string, values ...any) erro
 // of is the log of a host, which is made when the host has its first line.
 func (w *Writer) of(host string) (*log, error) {
 	if host == "" {
-		host = Here
+		host = here
 	}
 	if l := w.logs[host]; l != nil {
 		return l, nil
 	}
-	if len(w.logs) == mostHosts {
-		return nil, fmt.Errorf("write logs of hosts: there are more than %d", mostHosts)
+	if len(w.logs) == maxHosts {
+		return nil, fmt.Errorf("write logs of hosts: there are more than %d", maxHosts)
 	}
 	name := ownfile.Harmless(host)
 	for n := 2; w.taken[name]; n++ {

@@ -69,6 +69,6 @@ func TestFolderIsAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := hostlog.New(path); err == nil {
-		t.Error("a file is no folder")
+		t.Error("a file is not a folder")
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"rdmarun/host/output/html/plot"
 )
 
-// chart is a picture, with its legend as text of the page: one in the picture would cover a curve, and would not wrap
-// on a narrow page.
+// chart is a picture, with its legend as text of the page. A legend in the picture would cover a curve, and would not
+// wrap on a narrow page.
 type chart struct {
 	Title  string
 	Legend []legend
@@ -74,11 +74,11 @@ type album struct {
 // bounds are those of what all curves show.
 type bounds struct{ left, right, low, high float64 }
 
-// mostLimits is how many thresholds a picture has: more of them would hide the curves.
-const mostLimits = 8
+// maxLimits is how many thresholds a picture has: more of them would hide the curves.
+const maxLimits = 8
 
-// mostPages is how many pictures of one kind a reader will look through; the table has the rest.
-const mostPages = 20
+// maxPages is how many pictures of one kind a reader will look through; the table has the rest.
+const maxPages = 20
 
 func newAlbum() *album {
 	return &album{numbers: make(map[string]int), bounds: bounds{math.Inf(1), math.Inf(-1), math.Inf(1), math.Inf(-1)}}
@@ -95,7 +95,7 @@ func (a *album) add(curve plot.Curve) {
 		a.numbers[curve.Name] = number
 	}
 	page := number / hues
-	if page >= mostPages {
+	if page >= maxPages {
 		if !known {
 			a.beyond++
 		}
@@ -119,7 +119,7 @@ func (b *bounds) include(points []plot.Point) {
 
 // limit draws a threshold in each picture.
 func (a *album) limit(curve plot.Curve) {
-	if len(a.pages) == 0 || len(a.limits) == mostLimits {
+	if len(a.pages) == 0 || len(a.limits) == maxLimits {
 		return
 	}
 	curve.Limit = true

@@ -2,6 +2,7 @@ package html
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -12,21 +13,28 @@ import (
 // intervalCharts show what the measurements of one name did over time: bandwidth, or messages if there is no payload.
 func intervalCharts(g *measureGroup) []chart {
 	bandwidth, messages := newAlbum(), newAlbum()
-	for i := range g.now {
-		m := &g.now[i]
-		points, payload := overTime(m.Intervals)
-		if len(points) < 4 { // one interval is the whole: the table has it
-			continue
+	add := func(measures []record.Measure, before bool) {
+		repeated := make(map[string]int)
+		for i := range measures {
+			m := &measures[i]
+			points, payload := overTime(m.Intervals)
+			if len(points) < 4 { // one interval is the whole: the table has it
+				continue
+			}
+			on := messages
+			if payload {
+				on = bandwidth
+			}
+			name := g.curve(m, "")
+			repeated[name]++
+			on.add(plot.Curve{Name: numbered(name, repeated[name]), Points: points, Level: true, Dashed: before})
 		}
-		on := messages
-		if payload {
-			on = bandwidth
-		}
-		on.add(plot.Curve{Name: numbered(on, g.curve(m, "")), Points: points, Level: true})
 	}
+	add(g.now, false)
+	add(g.before, true)
 	for _, field := range []string{"avg", "min", "max"} {
-		if limits := g.limited("bandwidth", field); len(limits) == 1 { // one for each size would not be legible
-			bandwidth.level(limits[0].text, limits[0].value/1e9)
+		for _, limit := range single(g.limited("bandwidth", field)) {
+			bandwidth.level(limit.text, limit.value/1e9)
 		}
 	}
 	over := func(unit string) func(bounds) (x, y plot.Axis) {
@@ -44,15 +52,22 @@ func intervalCharts(g *measureGroup) []chart {
 	return append(charts, messages.render(g.name+", messages over time", stripHeight, over("messages/s"))...)
 }
 
-// numbered numbers the repetitions of one measurement, which have the same name.
-func numbered(a *album, name string) string {
-	numbered := name
-	for n := 2; ; n++ {
-		if _, taken := a.numbers[numbered]; !taken {
-			return numbered
-		}
-		numbered = fmt.Sprintf("%s #%d", name, n)
+// single are the limits of thresholds with one value. The values of a threshold that has one for each size, as those of
+// a baseline, would not be legible.
+func single(limits []groupLimit) []groupLimit {
+	values := make(map[string]int)
+	for _, each := range limits {
+		values[each.text]++
 	}
+	return slices.DeleteFunc(limits, func(l groupLimit) bool { return values[l.text] > 1 })
+}
+
+// numbered is the name of the n-th repetition of a measurement, from 1.
+func numbered(name string, n int) string {
+	if n == 1 {
+		return name
+	}
+	return fmt.Sprintf("%s #%d", name, n)
 }
 
 // overTime is the rate in each interval, constant from its beginning to its end; payload means that it is in Gbit/s.

@@ -15,13 +15,13 @@ import (
 	"rdmarun/host/record"
 )
 
-// mostCurves is the room for histograms of one name (record.HistogramRoom).
-const mostCurves = 512
+// maxCurves is the room for histograms of one name (record.HistogramRoom).
+const maxCurves = 512
 
-// latencyCharts are heat maps over sizes, the percentile curves and the histogram of the measurements of one name, with
-// the baseline's curves; none if no times were measured.
+// latencyCharts are heat maps over sizes, the percentile curves and the histogram of the measurements of one name,
+// with the baseline's curves. There are none if no times were measured.
 func latencyCharts(g *measureGroup) []chart {
-	l := latencies{curves: newAlbum(), histogram: newAlbum(), room: mostCurves}
+	l := latencies{curves: newAlbum(), histogram: newAlbum(), room: maxCurves}
 	l.load(g, g.now, false)
 	l.load(g, g.before, true)
 	wide := l.wide()
@@ -148,7 +148,7 @@ func (l *latencies) bySize(g *measureGroup) (charts []chart) {
 			continue
 		}
 		families[each.family] = append(families[each.family], each)
-		if len(families[each.family]) == leastColumns && len(order) < mostPages {
+		if len(families[each.family]) == leastColumns && len(order) < maxPages {
 			order = append(order, each.family)
 		}
 	}
@@ -175,7 +175,7 @@ func heatMap(family string, columns []*distribution) *plot.Plot {
 	p := &plot.Plot{Width: chartWidth, Height: chartHeight, Y: times(plot.Powers(low/1e3, high/1e3, ticksUp+2))}
 	p.X = plot.Axis{Label: "message size", High: float64(len(columns))}
 	p.X.Print = func(at float64) string { return narrow(size(columns[min(int(at), len(columns)-1)].size)) }
-	medians := plot.Curve{Name: family + ", median", Hue: 1, Dots: true}
+	medians := plot.Curve{Name: family + ", p50", Hue: 1, Dots: true}
 	for i, each := range columns {
 		left := float64(i)
 		p.X.Ticks = append(p.X.Ticks, left+0.5)
@@ -218,8 +218,8 @@ func cells(d *distribution, left, low, high float64) []plot.Cell {
 	return list
 }
 
-// percentiles is the curve as HdrHistogram's own tools plot it: x counts the nines, so that 99 %, 99.9 %
-// and 99.99 % stand as far apart as 90 % and 99 %.
+// percentiles is the curve as HdrHistogram's own tools plot it. x counts the nines, so that 99 %, 99.9 % and 99.99 %
+// are as far apart as 90 % and 99 %.
 func percentiles(h *hdr.Histogram) []plot.Point {
 	most := math.Log10(float64(h.TotalCount()))
 	var points []plot.Point

@@ -8,7 +8,7 @@ import (
 	"rdmarun/host/record"
 )
 
-// measureGroup is everything measured under one name in a case, and the same of the baseline: sizes, roles and the
+// measureGroup is everything measured under one name in a case, and the same of the baseline. Sizes, roles and the
 // steps of a connection are curves of one picture.
 type measureGroup struct {
 	name        string
@@ -19,8 +19,8 @@ type measureGroup struct {
 	vary map[string]bool
 }
 
-// mostGroups bounds the names for which a case shows pictures; the table has all of them, and the page explains it.
-const mostGroups = 40
+// maxGroups bounds the names for which a case shows pictures; the table has all of them, and the page explains it.
+const maxGroups = 40
 
 func groupsOf(c *cases.Case) (list []*measureGroup, without int) {
 	byName, thresholds := make(map[string]*measureGroup), c.Thresholds.All()
@@ -42,7 +42,7 @@ func groupsOf(c *cases.Case) (list []*measureGroup, without int) {
 	for _, g := range list {
 		g.vary = record.Varying(g.now)
 	}
-	shown := min(len(list), mostGroups)
+	shown := min(len(list), maxGroups)
 	return list[:shown], len(list) - shown
 }
 
@@ -52,7 +52,7 @@ type groupLimit struct {
 	value       float64
 }
 
-// limited are the thresholds of some fields of a metric, each value of a field once.
+// limited are the thresholds of some fields of a metric, each value of a threshold once.
 func (g *measureGroup) limited(metric string, fields ...string) (list []groupLimit) {
 	for i := range g.thresholds {
 		t := &g.thresholds[i]
@@ -61,7 +61,7 @@ func (g *measureGroup) limited(metric string, fields ...string) (list []groupLim
 		}
 		for _, each := range t.Bounds {
 			known := slices.ContainsFunc(list, func(l groupLimit) bool {
-				return l.field == t.Field && l.value == each.Value
+				return l.field == t.Field && l.value == each.Value && l.text == t.Text
 			})
 			if each.Name == g.now[0].Name && !known {
 				list = append(list, groupLimit{t.Text, t.Field, each.Value})

@@ -17,7 +17,7 @@ type measureTable struct {
 	Rows    []measureRow
 }
 
-// measureColumn is a column behind that of the names; that of numbers stands to the right.
+// measureColumn is a column behind that of the names; that of numbers is on the right.
 type measureColumn struct {
 	Name   string
 	Number bool
@@ -29,31 +29,42 @@ type measureRow struct {
 	Cells       []string
 }
 
-// measureColumns are those that cells fills.
-var measureColumns = []measureColumn{
-	{"role", false}, {"size", true}, {"messages", true}, {"errors", true}, {"bandwidth", true}, {"rate", true},
-	{"of", false}, {"min", true}, {"median", true}, {"99 %", true}, {"99.9 %", true}, {"max", true},
+// measureColumns are those that rowOf fills, with the terminal's names. messages is what the kind counts, and rate is
+// its rate.
+func measureColumns(messages, rate string) []measureColumn {
+	return []measureColumn{
+		{"role", false}, {"size", true}, {messages, true}, {"errors", true}, {"value", true}, {"average", true},
+		{"least", true}, {"most", true}, {rate, true},
+		{"of", false}, {"min", true}, {"p50", true}, {"p99", true}, {"p99.9", true}, {"max", true},
+	}
 }
 
-// measureTables are tables of measurements without times, and of those that have some.
+// measureTables are tables of bandwidths, of latencies, of connections, and of what programs printed.
 func measureTables(measures []record.Measure) (tables []measureTable) {
-	var bare, timed []measureRow
+	bandwidth := measureTable{Caption: "Bandwidth", Columns: measureColumns("messages", "messages/s")}
+	latency := measureTable{Caption: "Latency", Columns: measureColumns("iterations", "iterations/s")}
+	connect := measureTable{Caption: "Connect", Columns: measureColumns("count", "rate")}
+	printed := measureTable{Caption: "Printed by programs", Columns: measureColumns("messages", "messages/s")}
 	for i := range measures {
 		m := &measures[i]
-		if len(m.Latency) == 0 && m.Type == "bandwidth" {
-			bare = append(bare, rowOf(m, nil))
-			continue
+		table := &latency
+		switch {
+		case m.Printed != nil:
+			table = &printed
+		case m.Type == record.BandwidthType:
+			table = &bandwidth
+		case m.Type == record.ConnectType:
+			table = &connect
 		}
 		for j := range m.Latency {
-			timed = append(timed, rowOf(m, &m.Latency[j]))
+			table.Rows = append(table.Rows, rowOf(m, &m.Latency[j]))
 		}
 		if len(m.Latency) == 0 {
-			timed = append(timed, rowOf(m, nil))
+			table.Rows = append(table.Rows, rowOf(m, nil))
 		}
 	}
-	for _, each := range []measureTable{{Caption: "Bandwidth", Rows: bare}, {Caption: "Times", Rows: timed}} {
+	for _, each := range []measureTable{bandwidth, latency, connect, printed} {
 		if len(each.Rows) > 0 {
-			each.Columns = slices.Clone(measureColumns)
 			each.shorten()
 			tables = append(tables, each)
 		}
@@ -79,12 +90,19 @@ func rowOf(m *record.Measure, times *record.Distribution) measureRow {
 	at := func(ns func() int64) string {
 		return text(times != nil, func() string { return duration(time.Duration(ns())) })
 	}
+	var least, most float64 // unknown without intervals
+	if rates := record.IntervalRates(m); rates != nil && m.HasBandwidth() {
+		least, most = slices.Min(rates), slices.Max(rates)
+	}
 	row.Cells = []string{
 		m.Role,
 		text(m.Size > 0, func() string { return size(m.Size) }),
-		strconv.FormatUint(m.Messages, 10),
+		text(m.Printed == nil, func() string { return strconv.FormatUint(m.Messages, 10) }),
 		text(m.Errors > 0, func() string { return strconv.FormatUint(m.Errors, 10) }),
+		text(m.Printed != nil, func() string { return narrow(terminal.Units{}.Printed(m.Printed)) }),
 		text(m.HasBandwidth(), func() string { return narrow(terminal.BitRate(m.BitsPerSecond)) }),
+		text(least > 0, func() string { return narrow(terminal.BitRate(least)) }),
+		text(most > 0, func() string { return narrow(terminal.BitRate(most)) }),
 		text(m.HasRate(), func() string { return narrow(terminal.PerSecond(m.MessagesPerSecond)) + "/s" }),
 		text(times != nil && times.Of != "total", func() string { return times.Of }),
 		at(func() int64 { return times.Min }),

@@ -13,17 +13,18 @@ import (
 
 	"rdmarun/host/output/terminal"
 	"rdmarun/host/record"
+	"rdmarun/host/scenario/quantity"
 )
 
 const (
-	// mostDrawn bounds the nodes of a matrix, mostNamed those that it names, and mostBad the bad pairs in the table
+	// maxDrawn bounds the nodes of a matrix, maxNamed those that it names, and maxBad the bad pairs in the table
 	// next to it.
-	mostDrawn = 128
-	mostNamed = 48
-	mostBad   = 50
-	// mostLabel is the longest name of a group next to the matrix.
-	mostLabel = 32
-	// labelGap is between nodes whose labels differ.
+	maxDrawn = 128
+	maxNamed = 48
+	maxBad   = 50
+	// maxLabel is the longest name of a group next to the matrix.
+	maxLabel = 32
+	// labelGap is between nodes with different labels.
 	labelGap = 4
 )
 
@@ -49,12 +50,11 @@ func newMeshView(found *record.Mesh, drawn bool) meshView {
 		v.Title += ", " + size(found.Size)
 	}
 	median, worst := found.Spread()
-	v.Says = fmt.Sprintf("%s of %s in %s (%s), best %s, median %s of it, worst %s, %s", plural(
-		len(found.Pairs), "pair",
-	),
-		plural(len(found.Nodes), "node"), plural(found.Rounds, "round"), found.Pattern, figure(found, found.Best),
-		percent(median), percent(worst),
-		plural(found.Outliers, "outlier"))
+	v.Says = fmt.Sprintf(
+		"%s of %s in %s (%s), best %s, median %s of it, worst %s, %s", quantity.Count(len(found.Pairs), "pair"),
+		quantity.Count(len(found.Nodes), "node"), quantity.Count(found.Rounds, "round"), found.Pattern,
+		figure(found, found.Best), percent(median), percent(worst), quantity.Count(found.Outliers, "outlier"),
+	)
 	if found.Lost > 0 {
 		v.Says += fmt.Sprintf(", %d lost", found.Lost)
 	}
@@ -64,7 +64,7 @@ func newMeshView(found *record.Mesh, drawn bool) meshView {
 		}
 	}
 	bad, named := found.Bad(), found.Named()
-	for _, pair := range bad[:min(len(bad), mostBad)] {
+	for _, pair := range bad[:min(len(bad), maxBad)] {
 		row := badPair{From: named(pair.From), To: named(pair.To), Lost: pair.Lost}
 		if pair.First != nil {
 			row.First, row.OfBest = figure(found, pair.First.Figure(found.Type)), percent(pair.OfBest)
@@ -75,7 +75,7 @@ func newMeshView(found *record.Mesh, drawn bool) meshView {
 		v.Bad = append(v.Bad, row)
 	}
 	v.More = len(bad) - len(v.Bad)
-	if drawn && len(found.Nodes) <= mostDrawn {
+	if drawn && len(found.Nodes) <= maxDrawn {
 		says := v.Title + ": " + v.Says
 		if found.Blame != nil {
 			says += "; " + found.Blame.Text
@@ -134,9 +134,9 @@ type grid struct {
 	outliers, lost strings.Builder
 }
 
-// matrix draws a row for each node that initiates, and a column for each that responds: the farther a pair is below the
-// median, the darker.  A pair that was measured in one direction alone fills both cells.  says describes the picture in
-// words.
+// matrix draws a row for each node that initiates, and a column for each that responds. A pair is darker the farther
+// it is below the median. A pair that was measured in one direction alone fills both cells. says describes the picture
+// in words.
 func matrix(found *record.Mesh, says string) template.HTML {
 	g := &grid{
 		found: found, named: found.Named(), place: make(map[string]float64), edge: 8,
@@ -167,7 +167,7 @@ func matrix(found *record.Mesh, says string) template.HTML {
 
 // nodes places the nodes, and names them where there is room.
 func (g *grid) nodes() {
-	named := len(g.found.Nodes) <= mostNamed
+	named := len(g.found.Nodes) <= maxNamed
 	if named {
 		longest := 0
 		for _, node := range g.found.Nodes {
@@ -216,8 +216,8 @@ func (g *grid) labels(groups []labelled) {
 	}
 	for _, each := range groups {
 		text := []rune(each.text)
-		if len(text) > mostLabel {
-			text = append(text[:mostLabel-1], '…')
+		if len(text) > maxLabel {
+			text = append(text[:maxLabel-1], '…')
 		}
 		if len(text) == 0 || each.end-each.begin < 9 {
 			continue // no room for it
@@ -263,7 +263,7 @@ func (g *grid) title(pair *record.MeshPair) string {
 	}
 	if last.Latency != nil {
 		title += fmt.Sprintf(
-			"; 99 %% %s, max %s", duration(time.Duration(last.Latency.P99)), duration(time.Duration(last.Latency.Max)),
+			"; p99 %s, max %s", duration(time.Duration(last.Latency.P99)), duration(time.Duration(last.Latency.Max)),
 		)
 	}
 	return fmt.Sprintf("%s; round %d", title, pair.Round)

@@ -15,8 +15,8 @@ import (
 // sizes gathers what was measured at several sizes of messages, over all cases.
 type sizes struct {
 	bandwidth, latency []sized
-	// leastBandwidth and mostLatency are the thresholds of those figures.
-	leastBandwidth, mostLatency []sizeLimit
+	// leastBandwidth and maxLatency are the thresholds of those figures.
+	leastBandwidth, maxLatency []sizeLimit
 }
 
 // sizeLimit is a threshold, with what it allows at sizes.
@@ -47,7 +47,7 @@ func (s *sizes) add(c *cases.Case) {
 		case each.Metric == "bandwidth" && each.Field == "avg":
 			s.leastBandwidth = addLimit(s.leastBandwidth, &each, 1e9)
 		case each.Metric == "latency" && each.Field == "p50":
-			s.mostLatency = addLimit(s.mostLatency, &each, 1e3)
+			s.maxLatency = addLimit(s.maxLatency, &each, 1e3)
 		}
 	}
 }
@@ -83,7 +83,7 @@ func (s *sizes) measure(c *cases.Case, m *record.Measure, before bool) {
 		each.value = m.BitsPerSecond / 1e9
 		s.bandwidth = append(s.bandwidth, each)
 	}
-	if m.Type == "latency" && m.Messages == 0 {
+	if m.Type == record.LatencyType && m.Messages == 0 {
 		each.value = math.NaN()
 		s.latency = append(s.latency, each)
 	}
@@ -101,8 +101,8 @@ type series struct {
 	now, before map[int64]float64
 }
 
-// seriesOf makes curves of figures.  The sizes of one measurement are one curve; if two figures would be at the same
-// place of a curve, it is split by the first detail in which they differ, so that none hides another.
+// seriesOf makes curves of figures. The sizes of one measurement are one curve. If two values would be at the same
+// place of a curve, it is split by the first detail in which they differ. So none hides another.
 func seriesOf(figures []sized) []*series {
 	var list []*series
 	for _, group := range split(figures, func(each *sized) string { return each.base }) {
@@ -213,7 +213,7 @@ func (s *sizes) charts() []chart {
 			return y
 		}},
 		{
-			"Median latency by message size", s.latency, s.mostLatency,
+			"Latency p50 by message size", s.latency, s.maxLatency,
 			func(b bounds) plot.Axis { return times(upwards(b)) },
 		},
 	} {

@@ -1,5 +1,5 @@
-// Package html writes a report as one page that needs nothing else: no script, style or picture from
-// elsewhere, readable without scripts, light or dark as the reader's system is.
+// Package html writes a report as one page that needs no script, style or picture from elsewhere. It is readable
+// without scripts, and light or dark like the reader's system.
 package html
 
 import (

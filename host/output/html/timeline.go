@@ -2,21 +2,25 @@ package html
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
 
 	"rdmarun/host/output/cases"
 	"rdmarun/host/record"
+	"rdmarun/host/scenario/quantity"
 )
 
 // A timeline is a ladder: a lane for each role from left to right, time from top to bottom, a box for each step. Its
-// rows are evenly spaced, since the steps of one case may be a microsecond or a minute apart; if nothing happened for
-// long, the time that passed is shown between the rows.  If the page is too narrow for the lanes, the style puts the
-// boxes below each other, each with its role.
+// rows are evenly spaced, because the steps of one case may be a microsecond or a minute apart. If nothing happened
+// for long, the time that passed is shown between the rows. If the page is too narrow for the lanes, the style puts
+// the boxes below each other, each with its role.
 type timeline struct {
 	Lanes []lane
-	Rows  []ladderRow
+	// Earlier are rows long before the first failed step, which the page folds so that this step is in view.
+	Earlier []ladderRow
+	Rows    []ladderRow
 	// Virtual means that the times are on a virtual clock.  Within is the error of the hosts' clocks, "" on one clock.
 	Virtual bool
 	Within  string
@@ -48,6 +52,8 @@ type ladderRow struct {
 	Bad   bool
 	ID    string // of the element, of a step that failed
 	Took  string
+	// Lines are what the role printed, instead of a step.
+	Lines []string
 	// Packets are the first that were sent in it, and More is how many others there were.
 	Packets []packetRow
 	More    int
@@ -58,44 +64,70 @@ func (r ladderRow) Count() int { return len(r.Packets) + r.More }
 
 // packetRow is a packet, on a line of its own below the step.
 type packetRow struct {
-	At, From, To, Name, Numbers, Fate string
+	At, From, To, Name, Numbers, FaultResult string
 }
 
 const (
 	// longGap is the time without a step that is worth a line.
 	longGap = 5 * time.Millisecond
 	noRole  = "runner"
-	// mostText bounds a step and its outcome: a timeline does not show the bytes of a buffer.
-	mostText = 240
-	// mostPackets is how many packets a timeline shows.
-	mostPackets = 400
-	// mostLanes is how many fit side by side on the widest page.
-	mostLanes = 6
+	// maxText bounds a step and its outcome: a timeline does not show the bytes of a buffer.
+	maxText = 240
+	// maxPackets is how many packets a timeline shows.
+	maxPackets = 400
+	// shownBefore is how many rows before the first failed step are not folded. Fewer than that are never folded.
+	shownBefore = 8
+	// maxLanes is how many fit side by side on the widest page.
+	maxLanes = 6
 )
 
-func newTimeline(c *cases.Case) *timeline {
+// newTimeline makes the timeline of a case, nil without steps, and returns the lines that are not in it.
+func newTimeline(c *cases.Case) (*timeline, *printed) {
 	var steps []record.Step
 	for _, part := range passages(c) {
 		steps = append(steps, part.Steps...)
 	}
 	if len(steps) == 0 {
-		return nil
+		return nil, newPrinted(c, nil)
 	}
 	t := &timeline{id: fmt.Sprintf("case-%d-failed", c.Order)}
 	t.lanes(c, steps)
+	lines := newPrinted(c, t.ifOnOneClock(steps))
 	var end time.Duration
 	next := 0 // number of the step that comes next
 	for _, part := range passages(c) {
 		if n := part.Begin - next; n > 0 {
-			t.Rows = append(t.Rows, ladderRow{Gap: plural(n, "more step")})
+			t.Rows = append(t.Rows, ladderRow{Gap: quantity.Count(n, "more step")})
 			end = part.Steps[0].OnClock().At
 		}
 		for i := range part.Steps {
+			t.print(lines, part.Steps[i].OnClock().At, &end)
 			t.step(c, &part.Steps[i], &end)
 		}
 		next = part.Begin + len(part.Steps)
 	}
-	return t
+	t.print(lines, math.MaxInt64, &end)
+	t.fold()
+	return t, lines
+}
+
+// fold takes the rows apart that are long before the first failed step.
+func (t *timeline) fold() {
+	bad := slices.IndexFunc(t.Rows, func(row ladderRow) bool { return row.ID != "" })
+	if first := bad - shownBefore; first >= shownBefore {
+		t.Earlier, t.Rows = t.Rows[:first], t.Rows[first:]
+	}
+}
+
+// EarlierSteps is how many steps are folded.
+func (t *timeline) EarlierSteps() string {
+	steps := 0
+	for i := range t.Earlier {
+		if t.Earlier[i].Gap == "" && t.Earlier[i].Lines == nil {
+			steps++
+		}
+	}
+	return quantity.Count(steps, "earlier step")
 }
 
 // passages are the steps that are kept, in their order, each once: the first, those before each failure, the last.
@@ -127,7 +159,7 @@ func (t *timeline) lanes(c *cases.Case, steps []record.Step) {
 	}
 	var within time.Duration
 	for _, place := range c.Start.Roles {
-		if len(c.Start.Roles) > mostLanes && !busy[place.Role] {
+		if len(c.Start.Roles) > maxLanes && !busy[place.Role] {
 			continue
 		}
 		of := lane{
@@ -153,7 +185,7 @@ func (t *timeline) lanes(c *cases.Case, steps []record.Step) {
 
 // Class names how many lanes there are, for the style.
 func (t *timeline) Class() string {
-	if len(t.Lanes) > mostLanes {
+	if len(t.Lanes) > maxLanes {
 		return "many"
 	}
 	return fmt.Sprintf("lanes-%d", len(t.Lanes))
@@ -201,7 +233,7 @@ func (t *timeline) step(c *cases.Case, step *record.Step, end *time.Duration) {
 func (t *timeline) sent(step *record.Step) (rows []packetRow, more int) {
 	for i := range step.Packets {
 		p := &step.Packets[i]
-		if t.packets++; t.packets > mostPackets {
+		if t.packets++; t.packets > maxPackets {
 			return rows, len(step.Packets) - i + step.MorePackets
 		}
 		numbers := fmt.Sprintf("to QP %#x, PSN %d", p.QueuePair, p.PSN)
@@ -209,7 +241,7 @@ func (t *timeline) sent(step *record.Step) (rows []packetRow, more int) {
 			numbers += ", " + size(int64(p.Length))
 		}
 		rows = append(rows, packetRow{
-			At: clock(p.At), From: p.From, To: p.To, Name: p.Name, Numbers: numbers, Fate: p.Fate,
+			At: clock(p.At), From: p.From, To: p.To, Name: p.Name, Numbers: numbers, FaultResult: p.FaultResult,
 		})
 	}
 	return rows, step.MorePackets
@@ -217,8 +249,8 @@ func (t *timeline) sent(step *record.Step) (rows []packetRow, more int) {
 
 func cut(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
-	if runes := []rune(text); len(runes) > mostText {
-		return string(runes[:mostText-1]) + "…"
+	if runes := []rune(text); len(runes) > maxText {
+		return string(runes[:maxText-1]) + "…"
 	}
 	return text
 }

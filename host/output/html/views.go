@@ -12,6 +12,7 @@ import (
 
 	"rdmarun/host/output/cases"
 	"rdmarun/host/record"
+	"rdmarun/host/scenario/quantity"
 )
 
 // groups are how cases are counted and filtered, in the order in which a reader looks for them.
@@ -51,6 +52,7 @@ type caseView struct {
 	Params   []pair
 	Failure  []failureView
 	Timeline *timeline
+	Printed  *printed // what is not in the timeline
 	Charts   []chart
 	// Undrawn is for how many names of measurements there are no charts.
 	Undrawn  int
@@ -104,7 +106,7 @@ func newCaseView(c *cases.Case, detailed bool) *caseView {
 		}
 		v.Failure = append(v.Failure, each)
 	}
-	v.Timeline = newTimeline(c)
+	v.Timeline, v.Printed = newTimeline(c)
 	if first := len(v.Failure) > 0 && v.Failure[0].Action != ""; first && v.Timeline != nil && v.Timeline.failed > 0 {
 		v.Failure[0].Step = v.Timeline.id + "-1"
 	}
@@ -112,8 +114,16 @@ func newCaseView(c *cases.Case, detailed bool) *caseView {
 	return v
 }
 
-// fewRoles is how many roles a case has at most for them to stand below each other.
+// fewRoles is how many roles a case has at most for them to be below each other.
 const fewRoles = 12
+
+// LoopTitles are the names of the loops.
+func (v *caseView) LoopTitles() []string { return record.LoopTitles(v.Result.Loops) }
+
+// Paced reports whether rounds of a loop were late or did not begin.
+func (v *caseView) Paced() bool {
+	return slices.ContainsFunc(v.Result.Loops, func(l record.Loop) bool { return l.Late+l.Dropped > 0 })
+}
 
 // ManyRoles reports whether each role has a column.
 func (v *caseView) ManyRoles() bool { return len(v.Start.Roles) > fewRoles }
@@ -173,19 +183,12 @@ func newSummaryView(s *summary, devices []record.Device) *summaryView {
 	case bad > 0 && s.Cases == 1:
 		v.Verdict = "The case failed"
 	case bad > 0:
-		v.Verdict = fmt.Sprintf("%d of %s failed", bad, plural(s.Cases, "case"))
+		v.Verdict = fmt.Sprintf("%d of %s failed", bad, quantity.Count(s.Cases, "case"))
 	case s.Counts["skipped"] == s.Cases:
 		v.Verdict = "Every case was skipped"
 	default:
-		v.Verdict, v.Good = plural(s.Counts["passed"]+s.Counts["flaky"], "case")+" passed", true
+		v.Verdict, v.Good = quantity.Count(s.Counts["passed"]+s.Counts["flaky"], "case")+" passed", true
 	}
 	v.Charts = s.Sizes.charts()
 	return v
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

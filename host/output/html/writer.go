@@ -21,7 +21,7 @@ const (
 )
 
 // limits of one case; a timeline shows how it began and how it ended.
-var limits = cases.Limits{Steps: 80, Lines: 200, Measures: true, Histograms: cases.MostHistograms}
+var limits = cases.Limits{Steps: 80, Lines: 200, Measures: true, Histograms: cases.MaxHistograms}
 
 // Writer is the output.  Details of cases go to a temporary file as the cases end, since the counts and the verdict
 // above them are known last.

@@ -18,7 +18,7 @@ import (
 type Writer struct {
 	name    string
 	out     io.Writer
-	file    *os.File // nil for what is not ours to close
+	file    *os.File // nil for what the caller closes
 	encoder *json.Encoder
 	line    bytes.Buffer
 	whole   int64 // bytes of whole lines

@@ -14,8 +14,8 @@ import (
 	"rdmarun/host/record"
 )
 
-// MaxLine bounds one record.  The longest are ends of cases with many failures: some KiB.
-const MaxLine = 16 << 20
+// maxLine bounds one record.  The longest are ends of cases with many failures: some KiB.
+const maxLine = 16 << 20
 
 // FormatError means that a line is not what a run writes.
 type FormatError struct {
@@ -70,7 +70,7 @@ func Read(in io.Reader, name string, take func(*record.Record) error) (torn bool
 	}
 }
 
-var errLongLine = fmt.Errorf("a line longer than %d MiB: this is not a file of records", MaxLine>>20)
+var errLongLine = fmt.Errorf("a line longer than %dMiB: this is not a file of records", maxLine>>20)
 
 // readLine reads a line with its end; at the end of the file it returns what there is and io.EOF.
 func readLine(reader *bufio.Reader, line []byte) ([]byte, error) {
@@ -80,7 +80,7 @@ func readLine(reader *bufio.Reader, line []byte) ([]byte, error) {
 		if !errors.Is(err, bufio.ErrBufferFull) {
 			return line, err
 		}
-		if len(line) > MaxLine {
+		if len(line) > maxLine {
 			return nil, errLongLine
 		}
 	}
@@ -123,17 +123,17 @@ func wrong(line []byte, err error) error {
 		at := max(0, int(syntax.Offset)-1)
 		if text := bytes.TrimRight(line, "\r\n"); at < len(text) {
 			found, _ := utf8.DecodeRune(text[at:])
-			return fmt.Errorf("this is no JSON: %q cannot be here", found)
+			return fmt.Errorf("this is not JSON: %q cannot be here", found)
 		}
-		return errors.New("this is no JSON: the line ends within a value")
+		return errors.New("this is not JSON: the line ends within a value")
 	case errors.As(err, &value) && value.Field == "":
-		return fmt.Errorf("the line is a JSON %s, and a record is an object", value.Value)
+		return fmt.Errorf("the line is a JSON %s; a record must be an object", value.Value)
 	case errors.As(err, &value):
 		found, _, _ := strings.Cut(value.Value, " ") // of numbers with the number
 		if found == "bool" {
 			found = "boolean"
 		}
-		return fmt.Errorf("%q is a JSON %s, and in a record it is %s", value.Field, found, jsonWord(value.Type))
+		return fmt.Errorf("%q is a JSON %s; in a record it must be %s", value.Field, found, jsonWord(value.Type))
 	}
 	return fmt.Errorf("this is not a record: %w", err)
 }

@@ -99,7 +99,7 @@ func (w *Writer) add(c *cases.Case) error {
 	s.seconds += c.Result.Took.Seconds()
 	w.total += c.Result.Took.Seconds()
 	test := testcase{Testcase: junit.Testcase{
-		Name: clean(c.ID), Classname: clean(c.File), Time: cases.Seconds(c.Result.Took),
+		Name: clean(c.Title()), Classname: clean(c.File), Time: cases.Seconds(c.Result.Took),
 	}}
 	test.properties(c, w.tracker)
 	if c.Attempt > 0 {
@@ -116,7 +116,7 @@ func (w *Writer) add(c *cases.Case) error {
 		test.Error = result
 	case c.Failed():
 		if len(c.Result.Failures) > 0 {
-			result.Type = c.Result.Failures[0].Kind
+			result.Type = string(c.Result.Failures[0].Kind)
 		}
 		test.Failure = result
 	}
@@ -144,13 +144,7 @@ func (w *Writer) newSuite(c *cases.Case) *suite {
 // systemOut has everything about the case that the format has no element for.
 func systemOut(c *cases.Case) string {
 	var b strings.Builder
-	for _, threshold := range c.Thresholds.All() {
-		fmt.Fprintf(
-			&b, "threshold %s: %s\n", map[bool]string{true: "passed", false: "failed"}[threshold.OK],
-			threshold.String(),
-		)
-	}
-	for _, line := range c.Tallied() {
+	for _, line := range append(c.Limited(), c.Tallied()...) {
 		b.WriteString(line + "\n")
 	}
 	b.WriteString(c.Transcript())

@@ -16,11 +16,11 @@ import (
 	"rdmarun/host/printable"
 )
 
-// File is a report being written.  A reader of the path sees the old report or the complete new one,
-// never a part: it is written under another name and renamed at the end.
+// File is a report being written. A reader of the path sees the old report or the complete new one, never a part. It
+// is written under another name and renamed at the end.
 type File struct {
 	name   string
-	handle *os.File // nil for what is not ours to close
+	handle *os.File // nil for what the caller closes
 	rename bool
 	// nameless: the file is in no directory yet, and disappears with the process.
 	nameless bool

@@ -55,7 +55,7 @@ func TestDiscardLeavesWhatWasThere(t *testing.T) {
 	only(t, path)
 }
 
-// only checks that there is nothing else beside path.
+// only checks that there is nothing else in the folder of path.
 func only(t *testing.T, path string) {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Dir(path))

@@ -102,8 +102,8 @@ func (f *family) write(to io.Writer) error {
 	for key := range f.summaries {
 		rows = append(rows, series{key, sorted(f.labelsOf(key, tags))})
 	}
-	slices.SortFunc(rows, func(a, b series) int { return slices.Compare(a.values, b.values) })
 	names = sorted(names)
+	slices.SortFunc(rows, func(a, b series) int { return compareLabels(names, a.values, b.values) })
 	for _, row := range rows {
 		if value, is := f.values[row.key]; is {
 			sample(out, f.name, pairs(names, row.values), floating(value))
@@ -112,6 +112,20 @@ func (f *family) write(to io.Writer) error {
 		}
 	}
 	return out.Flush() // with the first error of all that was written
+}
+
+// compareLabels orders series by the values of their labels: sizes as numbers, all others as texts.
+func compareLabels(names, a, b []string) int {
+	for i, name := range names {
+		order := cmp.Compare(a[i], b[i])
+		if name == sizeLabel {
+			order = cmp.Or(cmp.Compare(len(a[i]), len(b[i])), order) // digits without leading zeros
+		}
+		if order != 0 {
+			return order
+		}
+	}
+	return 0
 }
 
 // head writes the type of the family.  Prometheus' older text has the same types.

@@ -18,7 +18,7 @@ import (
 	"rdmarun/host/record"
 )
 
-// library is what Prometheus' own library writes for a family, to compare ours with.
+// library is what Prometheus' own library writes for a family, as the reference.
 func library(t *testing.T, f *family) string {
 	t.Helper()
 	tags := slices.Sorted(maps.Keys(f.tags))
@@ -144,7 +144,7 @@ func TestNamesAreValid(t *testing.T) {
 
 // TestWriteErrorsAreTold: of a family larger than any buffer, at its beginning, in the middle and at its end.
 func TestWriteErrorsAreTold(t *testing.T) {
-	f := &family{metric: caseOK, values: make(map[string]float64)}
+	f := &family{metric: caseDuration, values: make(map[string]float64)}
 	for i := range 1000 {
 		f.values[join([]string{"a.yaml", fmt.Sprint(i)})] = 1
 	}

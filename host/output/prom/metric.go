@@ -34,9 +34,13 @@ func tagLabels(tags []string) []string {
 	return list
 }
 
+// sizeLabel is the label of message sizes, in bytes.
+const sizeLabel = "size"
+
 // ofMeasure are the labels of a measurement; those of its tags follow.
 func ofMeasure(more ...string) []string {
-	return append([]string{"file", "case", "test", "operation", "direction", "size", "depth", "qps", "role"}, more...)
+	labels := []string{"file", "case", "test", "operation", "direction", sizeLabel, "depth", "qps", "role"}
+	return append(labels, more...)
 }
 
 // ofMesh are the labels of a mesh.
@@ -49,12 +53,16 @@ var (
 	runDuration  = describe("run_duration_seconds", "How long the run took.")
 	runComplete  = describe("run_complete", "Whether the run came to its end; 0 when rdmarun was killed.")
 	runCases     = describe("run_cases", "Cases by how they ended; flaky ones are among the passed.", "status")
-	caseOK       = describe("case_ok", "Whether the case passed, or failed as expected.", "file", "case")
+	caseOK       = describe("case_ok", "Whether the case passed, or failed as expected.", "file", "case", "name")
 	caseDuration = describe("case_duration_seconds", "How long the case took.", "file", "case")
 	thresholdOK  = describe("threshold_ok", "Whether the threshold passed.", "file", "case", "threshold")
-	latency      = describe("latency_seconds", "What was measured, by what it is of: total, or a step of a connection.",
+	latency      = describe("latency_seconds", "Latency of messages, or of the steps of a connection: label of.",
 		ofMeasure("of")...)
 	bandwidth = describe("bandwidth_bits_per_second", "Payload.", ofMeasure()...)
+	printed   = describe(
+		"program_value", "What a program has printed, by its unit: s, bit/s, /s, B, or none for a number.",
+		ofMeasure("unit")...,
+	)
 	meshPairs = describe(
 		"mesh_pairs", "Pairs of a mesh by what became of them; those measured include suspects and outliers.",
 		append(ofMesh(), "status")...,
@@ -66,6 +74,14 @@ var (
 	counterGrew = describe(
 		"device_counter_growth", "By how much a counter of a device has grown in the case, by the kernel's name.",
 		"file", "case", "host", "device", "counter",
+	)
+	loopRounds = describe(
+		"loop_rounds", "Rounds of a named loop: that ran, late ones of these, and due ones that did not begin.",
+		"file", "case", "loop", "status",
+	)
+	loopTime = describe(
+		"loop_round_seconds", "How long the rounds of a named loop took, on the clock that thresholds use.",
+		"file", "case", "loop", "clock", "of",
 	)
 	faultCount  = describe("fault_applied", "How often a fault was applied in the case.", "file", "case", "fault")
 	knownSteps  = describe("case_xfailed_steps", "Steps that failed as their xfail says.", "file", "case")

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"rdmarun/host/output/cases"
 	"rdmarun/host/output/outfile"
@@ -105,7 +106,7 @@ func (w *Writer) add(c *cases.Case) {
 		return // neither ok nor not
 	}
 	w.failed[c.ID] = w.failed[c.ID] || !c.Result.Status.OK()
-	w.gauge(caseOK, number(!w.failed[c.ID]), c.File, c.ID)
+	w.gauge(caseOK, number(!w.failed[c.ID]), c.File, c.ID, c.Result.Name)
 	w.gauge(caseDuration, c.Result.Took.Seconds(), c.File, c.ID)
 	for _, threshold := range c.Thresholds.All() {
 		w.gauge(thresholdOK, number(threshold.OK), c.File, c.ID, threshold.Text)
@@ -117,13 +118,20 @@ func (w *Writer) add(c *cases.Case) {
 	for _, each := range c.Result.Counters {
 		w.gauge(counterGrew, float64(each.Grew), c.File, c.ID, each.Host, each.Device, each.Name)
 	}
+	for i := range c.Result.Loops {
+		w.loop(c, &c.Result.Loops[i])
+	}
 	for i := range c.Meshes {
 		w.mesh(c, &c.Meshes[i])
 	}
 	for _, m := range c.Measures {
 		labels := []string{
-			c.File, c.ID, m.Name, m.Operation, map[bool]string{true: "both", false: "one"}[m.Both],
+			c.File, c.ID, m.Name, m.Operation, m.Direction(),
 			strconv.FormatInt(m.Size, 10), positive(m.Depth), positive(m.QPs), m.Role,
+		}
+		if m.Printed != nil {
+			value, unit := m.Printed.SI()
+			w.measured(printed, value, append(slices.Clone(labels), unit), m.Tags)
 		}
 		if m.HasBandwidth() {
 			w.measured(bandwidth, m.BitsPerSecond, labels, m.Tags)
@@ -138,10 +146,27 @@ func (w *Writer) add(c *cases.Case) {
 	}
 }
 
+// loop has the rounds of a named loop and how long they took.
+func (w *Writer) loop(c *cases.Case, loop *record.Loop) {
+	labels := []string{c.File, c.ID, loop.Name}
+	for status, n := range map[string]int{"ran": loop.Rounds, "late": loop.Late, "dropped": loop.Dropped} {
+		w.measured(loopRounds, float64(n), append(slices.Clone(labels), status), loop.Tags)
+	}
+	if loop.Rounds == 0 {
+		return
+	}
+	times := loop.OnClock()
+	for of, took := range map[string]time.Duration{
+		"min": times.Min, "p50": times.Median, "p99": times.P99, "max": times.Max,
+	} {
+		w.measured(loopTime, took.Seconds(), append(slices.Clone(labels), loop.ClockName(), of), loop.Tags)
+	}
+}
+
 // mesh has the counts of a mesh and what explains its bad pairs, and no series for each pair: there may be thousands.
 func (w *Writer) mesh(c *cases.Case, m *record.Mesh) {
 	labels := []string{
-		c.File, c.ID, m.Name, m.Operation, map[bool]string{true: "both", false: "one"}[m.Both],
+		c.File, c.ID, m.Name, m.Operation, m.Direction(),
 		strconv.FormatInt(m.Size, 10),
 	}
 	for status, n := range map[string]int{

@@ -91,7 +91,7 @@ func (w *Writer) plan(points int) {
 	w.print("1..%d%s\n", points, map[bool]string{true: " # SKIP nothing was selected"}[points == 0])
 }
 
-// endPlan writes the plan that stands at the end, once.
+// endPlan writes the plan at the end, once.
 func (w *Writer) endPlan() {
 	if w.trailing {
 		w.trailing = false
@@ -117,7 +117,7 @@ func (w *Writer) point(c *cases.Case) {
 	case c.Result.Status == record.XFailed:
 		word, directive = "not ok", " # TODO "+escape(c.Result.Reason)
 	}
-	w.print("%s %d - %s%s\n", word, w.written, escape(c.ID), directive)
+	w.print("%s %d - %s%s\n", word, w.written, escape(c.Title()), directive)
 	if c.Result.Status != record.Skipped {
 		w.diagnostics(c)
 	}
@@ -157,6 +157,12 @@ func (w *Writer) diagnostics(c *cases.Case) {
 	}
 	if path := c.Result.Capture; path != "" {
 		field("capture", path)
+	}
+	if lines := c.Limited(); lines != nil {
+		w.print("  limits:\n")
+		for _, line := range lines {
+			w.item(line)
+		}
 	}
 	if lines := c.Tallied(); lines != nil {
 		w.print("  counted:\n")

@@ -3,11 +3,13 @@ package terminal
 import (
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"rdmarun/host/printable"
+	"rdmarun/host/record"
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/quantity"
 )
@@ -54,8 +56,8 @@ func (s Style) shown(text string) string {
 
 // Fold breaks a line between words where it is wider than the terminal; the rest is indented by hang blanks.
 //
-// What the line has of others may have ends of lines: what follows one is indented, too, and cannot pass for a line of
-// ours.
+// Text of others in the line may have ends of lines. The text after one is indented, too, and cannot pass for a line
+// of rdmarun.
 func (s Style) Fold(line string, hang int) string {
 	lines := strings.Split(line, "\n")
 	for i, each := range lines {
@@ -73,29 +75,7 @@ func (s Style) Painter() diag.Painter {
 }
 
 // Duration formats a time with three digits.
-func Duration(d time.Duration) string {
-	switch {
-	case d < time.Microsecond:
-		return fmt.Sprintf("%d ns", d.Nanoseconds())
-	case d < time.Millisecond:
-		return digits(float64(d)/float64(time.Microsecond), "us")
-	case d < time.Second:
-		return digits(float64(d)/float64(time.Millisecond), "ms")
-	case d < time.Minute:
-		return digits(d.Seconds(), "s")
-	}
-	return quantity.Time(d.Round(time.Second))
-}
-
-func digits(value float64, unit string) string {
-	switch {
-	case value < 10:
-		return fmt.Sprintf("%.2f %s", value, unit)
-	case value < 100:
-		return fmt.Sprintf("%.1f %s", value, unit)
-	}
-	return fmt.Sprintf("%.0f %s", value, unit)
-}
+func Duration(d time.Duration) string { return quantity.ShortTime(d) }
 
 // Units are the units of sizes and times; the zero Units are KiB, MiB and units of time.
 type Units struct {
@@ -106,60 +86,46 @@ type Units struct {
 	PerNanosecond float64
 }
 
-// Time prints a time that was measured.
-func (u Units) Time(d time.Duration) string {
+// time prints a time that was measured.
+func (u Units) time(d time.Duration) string {
 	if u.PerNanosecond == 0 {
 		return Duration(d)
 	}
 	return fmt.Sprintf("%.0f cycles", float64(d)*u.PerNanosecond)
 }
 
-// Bytes prints an amount of data.
-func (u Units) Bytes(n int64) string {
-	step, names := 1<<10, []string{"KiB", "MiB", "GiB"}
-	if u.SI {
-		step, names = 1000, []string{"kB", "MB", "GB"}
+// Printed prints a value that a program has printed.
+func (u Units) Printed(p *record.Printed) string {
+	switch p.Unit {
+	case record.Nanoseconds:
+		return u.time(time.Duration(p.Value))
+	case record.BitsPerSecond:
+		return BitRate(p.Value)
+	case record.PerSecond:
+		return PerSecond(p.Value) + "/s"
+	case record.Bytes:
+		return quantity.ShortBytes(int64(p.Value), u.SI)
 	}
-	value, whole, unit := float64(n), n, "B"
-	for _, larger := range names {
-		exact := whole > 0 && whole%int64(step) == 0 // 4 KiB, and not 4096 B
-		if value < 10*float64(step) && !exact {
-			break
-		}
-		value, unit = value/float64(step), larger
-		if whole /= int64(step); !exact {
-			whole = 0
-		}
-	}
-	if whole > 0 || unit == "B" {
-		return fmt.Sprintf("%.0f %s", value, unit)
-	}
-	return digits(value, unit)
+	return strconv.FormatFloat(p.Value, 'g', -1, 64)
 }
 
-func (u Units) nanoseconds(n int64) string { return u.Time(time.Duration(n)) }
+// Bytes prints a size.
+func (u Units) Bytes(n int64) string {
+	if u.SI {
+		return quantity.ShortBytes(n, true)
+	}
+	return quantity.Bytes(n)
+}
+
+func (u Units) nanoseconds(n int64) string { return u.time(time.Duration(n)) }
 
 // BitRate prints bits a second with three digits.
-func BitRate(rate float64) string {
-	value, unit := thousands(rate)
-	return digits(value, unit+"bit/s")
-}
+func BitRate(rate float64) string { return quantity.ShortRate(rate) }
 
 // PerSecond formats a rate a second with three digits, for a column that names the unit.
 func PerSecond(rate float64) string {
-	value, unit := thousands(rate)
-	return strings.TrimSpace(digits(value, unit))
-}
-
-// thousands splits a number into a short one and the prefix of its unit.
-func thousands(value float64) (short float64, prefix string) {
-	for _, prefix := range []string{"", "k", "M", "G"} {
-		if value < 1000 {
-			return value, prefix
-		}
-		value /= 1000
-	}
-	return value, "T"
+	value, unit := quantity.Thousands(rate)
+	return strings.TrimSpace(quantity.Digits(value, unit))
 }
 
 // fold breaks a line between words where it is wider than width, 0 for any; the rest is indented by hang blanks.
@@ -173,7 +139,7 @@ func fold(line string, width, hang int) string {
 	hang = min(hang, width/2)
 	var b strings.Builder
 	b.WriteString(line[:indent])
-	column, begun := indent, false // within the line, and whether a word stands in it
+	column, begun := indent, false // within the line, and whether it has a word
 	for rest := line[indent:]; rest != ""; {
 		blanks := len(rest) - len(strings.TrimLeft(rest, " "))
 		end := strings.IndexByte(rest[blanks:], ' ')

@@ -14,6 +14,7 @@ import (
 
 	"rdmarun/host/printable"
 	"rdmarun/host/record"
+	"rdmarun/host/scenario/quantity"
 )
 
 // Human is the output for people: a line for each case, what it did, failures in full at the end, counts.
@@ -46,7 +47,7 @@ type HumanOptions struct {
 	Width int
 	// Quiet shows failures and counts only.
 	Quiet bool
-	// Steps shows each step as it ends, Places also where it stands and where roles run.
+	// Steps shows each step as it ends, Places also its place in the file and where roles run.
 	Steps, Places bool
 	Units         Units
 }
@@ -77,7 +78,8 @@ func (h *Human) Record(r *record.Record) error {
 	switch r.Kind {
 	case record.RunStart:
 		if !h.options.Quiet && r.Run.Cases > 0 {
-			h.print("%s\n\n", h.style.dim(fmt.Sprintf("%s on provider %s", plural(r.Run.Cases, "case"), r.Run.On())))
+			cases := quantity.Count(r.Run.Cases, "case")
+			h.print("%s\n\n", h.style.dim(fmt.Sprintf("%s on provider %s", cases, r.Run.On())))
 		}
 	case record.DeviceUsed:
 		if link := r.Device.Virtual; link != "" && !slices.Contains(h.links, link) {
@@ -208,9 +210,12 @@ func (h *Human) line(r *record.Record) {
 			h.print("      %s\n", printable.Log(line))
 			continue
 		}
-		h.print(
-			"      %s %s %s\n", h.style.role(fmt.Sprintf("%-8s", r.Line.Role)), h.style.dim("|"), printable.Log(line),
-		)
+		at := ""
+		if r.Line.At != 0 {
+			at = h.style.dim(fmt.Sprintf("%9s ", "+"+Duration(r.Line.At)))
+		}
+		role := h.style.role(fmt.Sprintf("%-8s", r.Line.Role))
+		h.print("      %s %s %s%s\n", role, h.style.dim("|"), at, printable.Log(line))
 	}
 }
 
@@ -268,17 +273,21 @@ func (h *Human) end(r *record.Record) {
 		h.done(result)
 	case record.Skipped, record.XFailed:
 		h.fold(8, "      %s", h.style.warn(result.Reason))
+		h.loops(result.Loops)
 	default:
 		if result.FailedByThreshold() {
 			h.done(result) // to its end; the limits follow
-		} else if len(result.Failures) > 0 {
+			break
+		}
+		if len(result.Failures) > 0 {
 			h.fold(8, "      %s", headline(&result.Failures[0]))
 		} else if result.Reason != "" {
 			h.fold(8, "      %s", result.Reason)
 		}
+		h.loops(result.Loops)
 	}
 	h.tallies(&result.Tallies)
-	h.measures(h.measured)
+	h.measures(record.BySize(h.measured))
 	if len(h.measured) > 0 {
 		for _, link := range h.links {
 			h.fold(8, "      %s", h.style.dim("measured over soft's link "+link))
@@ -311,48 +320,55 @@ func (h *Human) word(status record.Status) string {
 	return h.style.bad("FAIL")
 }
 
-// done writes what a case that passed has done.
+// done writes what a case that came to its end has done.
 func (h *Human) done(result *record.Result) {
-	for i := range result.Loops {
-		h.loop(&result.Loops[i])
-	}
+	h.loops(result.Loops)
 	var traffic []string
 	for _, entry := range result.Traffic {
 		traffic = append(
 			traffic, fmt.Sprintf("%d %s (%s)", entry.Count, entry.Operation, h.options.Units.Bytes(entry.Bytes)),
 		)
 	}
-	summary := plural(result.Steps, "step")
+	summary := quantity.Count(result.Steps, "step")
 	if traffic != nil {
 		summary += ": " + strings.Join(traffic, ", ")
 	}
 	h.fold(8, "      %s", h.style.dim(summary))
 }
 
-// loop writes how long the rounds of a loop took, on the clock that thresholds use; if that did not move, on the wall
-// clock.
-func (h *Human) loop(loop *record.Loop) {
-	times, before, after := loop.OnClock(), ", ", ""
-	switch {
-	case loop.Clock == nil:
-	case times.Max == 0:
-		times = record.Times{Min: loop.Min, Median: loop.Median, Max: loop.Max}
-		before = " in zero virtual time; wall-clock "
-	default:
-		before, after = " on the virtual clock, ", "; wall-clock median "+h.options.Units.Time(loop.Median)
+// loops writes how long the rounds of each loop took, on the clock that thresholds use; if that did not move, on the
+// wall clock.
+func (h *Human) loops(loops []record.Loop) {
+	titles := record.LoopTitles(loops)
+	widest := 10
+	for _, title := range titles {
+		widest = max(widest, len(title))
 	}
-	if loop.Late > 0 {
-		after += fmt.Sprintf("; %d late, by up to %s", loop.Late, h.options.Units.Time(loop.Latest))
+	for i := range loops {
+		loop := &loops[i]
+		times, before, after := loop.OnClock(), ", ", ""
+		switch {
+		case loop.Rounds == 0 || loop.Clock == nil:
+		case times.Max == 0:
+			times, before = loop.OnWall(), " in zero virtual time; wall-clock "
+		default:
+			before, after = " on the virtual clock, ", "; wall-clock p50 "+h.options.Units.time(loop.Median)
+		}
+		if loop.Late > 0 {
+			after += fmt.Sprintf("; %d late, by up to %s", loop.Late, h.options.Units.time(loop.Latest))
+		}
+		if loop.Dropped > 0 {
+			after += fmt.Sprintf("; %d dropped: due, and not begun in time", loop.Dropped)
+		}
+		took := ""
+		if loop.Rounds > 0 {
+			took = before + times.In(h.options.Units.time)
+		}
+		h.fold(7+widest, "      %-*s %s%s%s", widest, titles[i], quantity.Count(loop.Rounds, "round"), took, after)
 	}
-	if loop.Dropped > 0 {
-		after += fmt.Sprintf("; %d dropped: due, and not begun in time", loop.Dropped)
-	}
-	h.fold(17, "      %-10s %s%smedian %s, fastest %s, slowest %s%s", loop.Name, plural(loop.Rounds, "round"), before,
-		h.options.Units.Time(times.Median), h.options.Units.Time(times.Min), h.options.Units.Time(times.Max), after)
 }
 
-// tallies writes the counts of a case.  It always writes faults and known failures, and the counters of devices with
-// the option for steps, or where faults should show in them.
+// tallies writes the counts of a case.
 func (h *Human) tallies(t *record.Tallies) {
 	for i := range t.Known {
 		h.fold(8, "      %s", h.style.warn("xfailed: "+t.Known[i].String()))
@@ -362,30 +378,41 @@ func (h *Human) tallies(t *record.Tallies) {
 		widest = max(widest, len(each.Name))
 	}
 	for _, each := range t.Faults {
-		h.fold(8, "      fault    %-*s  applied %s", widest, each.Name, plural(int(each.Count), "time"))
+		h.fold(8, "      fault    %-*s  applied %s", widest, each.Name, quantity.Count(int(each.Count), "time"))
 	}
-	if !h.options.Steps && t.Faults == nil {
-		return
+	if h.options.Steps {
+		h.explainedCounters(t.Counters, widest)
+	} else {
+		h.counters(t.Counters)
 	}
-	for _, each := range t.Counters {
+}
+
+// counters writes the counters that have grown, in a line for each device.
+func (h *Human) counters(list []record.Counter) {
+	var devices []string
+	grown := make(map[string][]string)
+	for i := range list {
+		device := list[i].Where()
+		if grown[device] == nil {
+			devices = append(devices, device)
+		}
+		grown[device] = append(grown[device], fmt.Sprintf("%s +%d", list[i].Name, list[i].Grew))
+	}
+	for _, device := range devices {
+		h.fold(15, "      counters %s", h.style.dim(device+": "+strings.Join(grown[device], ", ")))
+	}
+}
+
+// explainedCounters writes the counters that have grown with their meanings, in columns that begin as those of faults.
+func (h *Human) explainedCounters(list []record.Counter, widest int) {
+	for _, each := range list {
 		widest = max(widest, len(each.Name))
 	}
-	for i := range t.Counters {
-		each := &t.Counters[i]
-		meaning := ""
-		if h.options.Steps {
-			meaning = h.style.dim("  " + each.Meaning)
-		}
-		h.fold(
-			8, "%s",
-			strings.TrimRight(
-				fmt.Sprintf(
-					"      counter  %-*s  %8s  %s%s", widest, each.Name, "+"+strconv.FormatUint(each.Grew, 10),
-					each.Where(), meaning,
-				),
-				" ",
-			),
-		)
+	for i := range list {
+		each := &list[i]
+		line := fmt.Sprintf("      counter  %-*s  %8s  %s%s", widest, each.Name, "+"+strconv.FormatUint(each.Grew, 10),
+			each.Where(), h.style.dim("  "+each.Meaning))
+		h.fold(8, "%s", strings.TrimRight(line, " "))
 	}
 }
 
@@ -436,16 +463,9 @@ func byThreshold(t *record.Totals) string {
 	case t.ByThreshold == 0:
 		return ""
 	case t.ByThreshold == t.Failed:
-		return " (" + plural(t.Thresholds, "threshold") + " failed)"
+		return " (" + quantity.Count(t.Thresholds, "threshold") + " failed)"
 	}
 	return fmt.Sprintf(" (%d by thresholds alone)", t.ByThreshold)
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // limit shows a threshold below its case.

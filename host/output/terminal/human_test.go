@@ -3,6 +3,7 @@ package terminal
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +24,7 @@ func TestDuration(t *testing.T) {
 
 func TestBytes(t *testing.T) {
 	for n, want := range map[int64]string{
-		0: "0 B", 9999: "9999 B", 64 << 10: "64 KiB", 20 << 20: "20 MiB", 16 << 30: "16 GiB",
+		0: "0B", 9999: "9999B", 64 << 10: "64KiB", 20 << 20: "20MiB", 16 << 30: "16GiB",
 	} {
 		if got := (Units{}).Bytes(n); got != want {
 			t.Errorf("%d: got %s, want %s", n, got, want)
@@ -71,8 +72,8 @@ func stream() []*record.Record {
 	}
 }
 
-// TestLinesOfOthers: what a host or a guest says of several lines has none that could be ours, or that a CI system
-// obeys.
+// TestLinesOfOthers: a text of several lines from a host or a guest does not look like lines of rdmarun. No line of it
+// is one that a CI system obeys.
 func TestLinesOfOthers(t *testing.T) {
 	const said = "first\r\nPASS  a.yaml\n::error::x"
 	var out strings.Builder
@@ -124,8 +125,8 @@ RUN   one
       server   | hello
       from the runner
 PASS  one                                                              1.23 ms
-      ping       10 rounds, median 2.00 us, fastest 1.00 us, slowest 4.00 us
-      1 step: 40 SEND (340 B)
+      ping       10 rounds, min 1.00 us, p50 2.00 us, p99 3.00 us, max 4.00 us
+      1 step: 40 SEND (340B)
 FAIL  two                                                               1.00 s
       a.yaml:7:9: client poll: wrong status
 SKIP  three  b.yaml
@@ -217,17 +218,66 @@ func TestLoopsAreShownOnTheClockOfThresholds(t *testing.T) {
 	waited.Clock = &record.Times{Min: time.Second, Median: 2 * time.Second, P99: 3 * time.Second, Max: 4 * time.Second}
 	still.Clock = &record.Times{}
 	for want, loop := range map[string]record.Loop{
-		"10 rounds, median 2.00 us, fastest 1.00 us, slowest 4.00 us\n": wall,
-		"10 rounds on the virtual clock, median 2.00 s, fastest 1.00 s, slowest 4.00 s; wall-clock median " +
+		"10 rounds, min 1.00 us, p50 2.00 us, p99 3.00 us, max 4.00 us\n": wall,
+		"10 rounds on the virtual clock, min 1.00 s, p50 2.00 s, p99 3.00 s, max 4.00 s; wall-clock p50 " +
 			"2.00 us\n": waited,
-		"10 rounds in zero virtual time; wall-clock median 2.00 us, fastest 1.00 us, " +
-			"slowest 4.00 us\n": still,
-		"slowest 4.00 us; 2 late, by up to 1.00 s; 3 dropped: due, and not begun in time\n": open,
+		"10 rounds in zero virtual time; wall-clock min 1.00 us, p50 2.00 us, p99 3.00 us, max 4.00 us\n": still,
+		"max 4.00 us; 2 late, by up to 1.00 s; 3 dropped: due, and not begun in time\n":                   open,
 	} {
 		var text strings.Builder
-		NewHuman(&text, HumanOptions{}).loop(&loop)
+		NewHuman(&text, HumanOptions{}).loops([]record.Loop{loop})
 		if got := text.String(); !strings.HasSuffix(got, want) {
 			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// TestUnknownColumnsAreLeftOut: a column that no measurement has a value for is not shown.
+func TestUnknownColumnsAreLeftOut(t *testing.T) {
+	rate := record.Measure{What: record.What{Type: record.BandwidthType, Name: "m"}, Messages: 10}
+	with := rate
+	with.Intervals = []record.Interval{{End: time.Second, Messages: 10, Bytes: 640}}
+	for columns, found := range map[int][]record.Measure{5: {rate, rate}, 7: {rate, with}} {
+		table := measureTables(found, Units{})[0]
+		for _, row := range table.rows {
+			if len(row) != columns {
+				t.Errorf("%q, want %d columns", row, columns)
+			}
+		}
+	}
+}
+
+// TestRowsHaveTheirRole: rows of one name that differ in the role, or in the peer alone.
+func TestRowsHaveTheirRole(t *testing.T) {
+	row := func(name, role, peer string) record.Measure {
+		return record.Measure{What: record.What{Name: name, Type: "bandwidth"}, Role: role, Peer: peer}
+	}
+	got := measureNames([]record.Measure{
+		row("in", "client[0]", "server"), row("in", "client[1]", "server"), row("out", "server", "client[0]"),
+		row("out", "server", "client[1]"), row("one", "client[0]", "server"), row("one", "client[0]", "server"),
+	})
+	want := []string{"in, client[0]", "in, client[1]", "out, to client[0]", "out, to client[1]", "one", "one"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestCountersAreShown: those that have grown, in each case, also without faults and of several hosts.
+func TestCountersAreShown(t *testing.T) {
+	tallies := record.Tallies{Counters: []record.Counter{
+		{Device: "soft0", Name: "rcvd_pkts", Grew: 7, Meaning: "packets received"},
+		{Device: "soft0", Name: "sent_pkts", Grew: 1 << 40}, {Host: "b", Device: "soft0", Name: "sent_pkts", Grew: 8},
+	}}
+	for want, options := range map[string]HumanOptions{
+		"      counters soft0: rcvd_pkts +7, sent_pkts +1099511627776\n      counters b soft0: sent_pkts +8\n": {},
+		"      counter  rcvd_pkts        +7  soft0  packets received\n" +
+			"      counter  sent_pkts  +1099511627776  soft0\n" +
+			"      counter  sent_pkts        +8  b soft0\n": {Steps: true},
+	} {
+		var text strings.Builder
+		NewHuman(&text, options).tallies(&tallies)
+		if got := text.String(); got != want {
+			t.Errorf("got\n%s, want\n%s", got, want)
 		}
 	}
 }

@@ -20,8 +20,18 @@ type measureTable struct {
 func measureTables(found []record.Measure, units Units) []measureTable {
 	var tables []measureTable
 	names := measureNames(found)
-	for i := range found {
+	for i := 0; i < len(found); i++ {
 		m := &found[i]
+		if m.Printed != nil {
+			headings, row, end := printedRow(found[i:], units)
+			if last := len(tables) - 1; last < 0 || !slices.Equal(tables[last].rows[0], headings) {
+				tables = append(tables, measureTable{m.Type, [][]string{headings}})
+			}
+			table := &tables[len(tables)-1]
+			table.rows = append(table.rows, row)
+			i += end - 1
+			continue
+		}
 		if len(tables) == 0 || tables[len(tables)-1].kind != m.Type {
 			tables = append(tables, measureTable{m.Type, [][]string{measureHeadings(m.Type)}})
 		}
@@ -29,17 +39,56 @@ func measureTables(found []record.Measure, units Units) []measureTable {
 		table.rows = append(table.rows, append([]string{names[i]}, measureRow(m, units)...))
 		table.rows = append(table.rows, stepRows(m, units)...)
 	}
+	for i := range tables {
+		tables[i].dropUnknown()
+	}
 	return tables
+}
+
+// unknown is a value that a measurement does not have.
+const unknown = "-"
+
+// dropUnknown removes the columns that are unknown in all rows.
+func (t *measureTable) dropUnknown() {
+	for column := len(t.rows[0]) - 1; column > 0; column-- {
+		known := func(row []string) bool { return column < len(row) && row[column] != unknown }
+		if slices.ContainsFunc(t.rows[1:], known) {
+			continue
+		}
+		for i, row := range t.rows {
+			if column < len(row) {
+				t.rows[i] = slices.Delete(row, column, column+1)
+			}
+		}
+	}
 }
 
 func measureHeadings(kind string) []string {
 	switch kind {
-	case "bandwidth":
+	case record.BandwidthType:
 		return []string{kind, "size", "messages", "average", "least", "most", "messages/s"}
-	case "connect":
+	case record.ConnectType:
 		return []string{kind, "count", "errors", "rate", "p50", "p99", "p99.9", "max"}
 	}
 	return []string{kind, "size", "iterations", "min", "p50", "p99", "p99.9", "max"}
+}
+
+// printedRow are the values that a program has printed in one line, and their number. They are those of one role and
+// size, each name once.
+func printedRow(found []record.Measure, units Units) (headings, row []string, count int) {
+	first := &found[0]
+	headings, row = []string{first.Type}, []string{first.Role}
+	if first.Size > 0 {
+		headings, row = append(headings, "size"), append(row, units.Bytes(first.Size))
+	}
+	for i := range found {
+		m := &found[i]
+		if m.Printed == nil || m.Role != first.Role || m.Size != first.Size || slices.Contains(headings, m.Name) {
+			return headings, row, i
+		}
+		headings, row = append(headings, m.Name), append(row, units.Printed(m.Printed))
+	}
+	return headings, row, len(found)
 }
 
 // measureNames are the names of measurements, with the differences between those of one name.
@@ -51,6 +100,10 @@ func measureNames(found []record.Measure) []string {
 	vary := make(map[string]map[string]bool, len(alike))
 	for name, list := range alike {
 		vary[name] = record.Varying(list)
+		for i := range list {
+			vary[name]["role"] = vary[name]["role"] || list[i].Role != list[0].Role
+			vary[name]["peer"] = vary[name]["peer"] || list[i].Peer != list[0].Peer
+		}
 	}
 	names := make([]string, len(found))
 	for i := range found {
@@ -61,8 +114,11 @@ func measureNames(found []record.Measure) []string {
 				name += ", " + knob.Value
 			}
 		}
-		if m.Both {
+		switch of := vary[m.Name]; {
+		case m.Both || of["role"]:
 			name += ", " + m.Role
+		case of["peer"]:
+			name += ", to " + m.Peer
 		}
 		if m.Cut {
 			name += " (ended early)"
@@ -75,23 +131,23 @@ func measureNames(found []record.Measure) []string {
 // measureRow is a measurement without its name.
 func measureRow(m *record.Measure, units Units) []string {
 	var row []string
-	if m.Type != "connect" {
+	if m.Type != record.ConnectType {
 		row = append(row, units.Bytes(m.Size))
 	}
 	row = append(row, fmt.Sprint(m.Messages))
-	if m.Type == "bandwidth" {
-		least, most := "-", "-" // unknown without intervals
+	if m.Type == record.BandwidthType {
+		least, most := unknown, unknown // without intervals
 		if rates := record.IntervalRates(m); rates != nil {
 			least, most = BitRate(slices.Min(rates)), BitRate(slices.Max(rates))
 		}
 		return append(row, BitRate(m.BitsPerSecond), least, most, PerSecond(m.MessagesPerSecond))
 	}
-	if m.Type == "connect" {
+	if m.Type == record.ConnectType {
 		row = append(row, fmt.Sprint(m.Errors), PerSecond(m.MessagesPerSecond)+"/s")
 	}
 	for i := range m.Latency {
 		if d := &m.Latency[i]; d.Of == "total" {
-			if m.Type != "connect" {
+			if m.Type != record.ConnectType {
 				row = append(row, units.nanoseconds(d.Min))
 			}
 			return append(
@@ -190,7 +246,7 @@ func (h *Human) measuring(m *record.Measure) {
 	if stage := m.Tags[record.StageTag]; stage != "" {
 		name += ", " + stage
 	}
-	if m.Type != "connect" {
+	if m.Type != record.ConnectType {
 		size = h.options.Units.Bytes(m.Size)
 	}
 	interval := m.Intervals[0]
@@ -200,7 +256,7 @@ func (h *Human) measuring(m *record.Measure) {
 	}
 	span := fmt.Sprintf("%.*f-%.*f s", digits, interval.Begin.Seconds(), digits, interval.End.Seconds())
 	line := fmt.Sprintf("%-12s %8s %13s", name, size, span)
-	if m.Type == "bandwidth" {
+	if m.Type == record.BandwidthType {
 		line += fmt.Sprintf(" %12s", BitRate(m.BitsPerSecond))
 	}
 	line += fmt.Sprintf(" %9s/s", PerSecond(m.MessagesPerSecond))

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"rdmarun/host/record"
+	"rdmarun/host/scenario/quantity"
 )
 
 // shownBad is how many of the bad pairs of a mesh are shown.
@@ -20,17 +21,20 @@ func (h *Human) mesh(found *record.Mesh) {
 	}
 	median, worst := found.Spread()
 	h.fold(8, "      %s%s: %s of %s in %s, best %s, median %.0f %% of it, worst %.0f %%, %s%s", found.Name, size,
-		plural(
+		quantity.Count(
 			len(found.Pairs), "pair",
 		),
-		plural(len(found.Nodes), "node"), plural(found.Rounds, "round"), MeshFigure(found.Type, found.Best, units),
+		quantity.Count(len(found.Nodes), "node"), quantity.Count(found.Rounds, "round"),
+		MeshFigure(found.Type, found.Best, units),
 		100*median, 100*worst,
-		plural(found.Outliers, "outlier"), lostText(found))
+		quantity.Count(found.Outliers, "outlier"), lostText(found))
 	bad := found.Bad()
 	if len(bad) == 0 {
 		return
 	}
-	table := measureTable{kind: "worst pairs", rows: [][]string{{"worst pairs", "first look", "second", "of the best"}}}
+	table := measureTable{
+		kind: "worst pairs", rows: [][]string{{"worst pairs", "first look", "second look", "of the best"}},
+	}
 	named := found.Named()
 	for _, pair := range bad[:min(len(bad), shownBad)] {
 		table.rows = append(
@@ -79,7 +83,7 @@ func (h *Human) lost(bad []*record.MeshPair) {
 			h.print("      %s\n", h.style.dim(fmt.Sprintf("and %d more reasons", len(reasons)-i)))
 			return
 		}
-		h.fold(8, "      %s", h.style.bad(fmt.Sprintf("%s lost: %s", plural(count[reason], "pair"), reason)))
+		h.fold(8, "      %s", h.style.bad(fmt.Sprintf("%s lost: %s", quantity.Count(count[reason], "pair"), reason)))
 	}
 }
 
@@ -107,9 +111,9 @@ func meshLooks(found *record.Mesh, pair *record.MeshPair, units Units) []string 
 // MeshFigure is what a pair is judged by, with its unit.
 func MeshFigure(kind string, figure float64, units Units) string {
 	switch kind {
-	case "bandwidth":
+	case record.BandwidthType:
 		return BitRate(figure)
-	case "latency":
+	case record.LatencyType:
 		return units.nanoseconds(int64(figure))
 	}
 	return PerSecond(figure) + "/s"

@@ -13,9 +13,9 @@ import (
 	"rdmarun/host/scenario/quantity"
 )
 
-// Progress shows that a run goes on while there is nothing else to show: on a terminal as a line below everything else,
-// redrawn several times a second, elsewhere as a line every half minute.  It is also the writer of everything above
-// that line.  Close ends it.
+// Progress shows that a run continues while there is nothing else to show. On a terminal it is a line below everything
+// else, redrawn several times a second. Elsewhere it is a line every half minute. It is also the writer of everything
+// above that line. Close ends it.
 type Progress struct {
 	out     io.Writer
 	options ProgressOptions
@@ -31,9 +31,9 @@ type Progress struct {
 	// running is the case that began last, and since when.
 	running string
 	since   time.Time
-	// rate is the current measurement's; advance is the progress of the running steps, nil if unknown.
-	rate    string
-	advance func() string
+	// rate is the current measurement's; progress is the progress of the running steps, nil if unknown.
+	rate     string
+	progress func() string
 	// drawn: the line is on the terminal.
 	drawn bool
 	// open: the last output ended within a line.
@@ -54,8 +54,8 @@ type ProgressOptions struct {
 }
 
 const (
-	// Heartbeat is the longest time without a line where there is no terminal.
-	Heartbeat = 30 * time.Second
+	// heartbeat is the longest time without a line where there is no terminal.
+	heartbeat = 30 * time.Second
 	// quietAtFirst keeps the line from flashing by: a shorter run needs none.
 	quietAtFirst = 500 * time.Millisecond
 	redraw       = 100 * time.Millisecond
@@ -81,7 +81,7 @@ func NewProgress(out io.Writer, options ProgressOptions) *Progress {
 		for {
 			select {
 			case <-tick:
-				p.look()
+				p.update()
 			case <-p.stop:
 				return
 			}
@@ -143,7 +143,7 @@ func (p *Progress) Record(r *record.Record) error {
 			p.total = r.Run.Cases
 		}
 	case record.CaseStart:
-		p.running, p.since, p.rate, p.advance = r.Case, p.options.Now(), "", r.Start.Advance
+		p.running, p.since, p.rate, p.progress = r.Case, p.options.Now(), "", r.Start.Progress
 	case record.Measured:
 		p.rate = rateOf(r.Measure)
 	case record.CaseEnd:
@@ -151,7 +151,7 @@ func (p *Progress) Record(r *record.Record) error {
 		if !r.Result.Status.OK() {
 			p.failed++
 		}
-		p.running, p.rate, p.advance = "", "", nil
+		p.running, p.rate, p.progress = "", "", nil
 	}
 	return nil
 }
@@ -159,8 +159,8 @@ func (p *Progress) Record(r *record.Record) error {
 // rateOf is the figure that a measurement is about.
 func rateOf(m *record.Measure) string {
 	switch {
-	case m.Type == "latency" && len(m.Latency) > 0:
-		return "median " + Duration(time.Duration(m.Latency[0].P50))
+	case m.Type == record.LatencyType && len(m.Latency) > 0:
+		return "p50 " + Duration(time.Duration(m.Latency[0].P50))
 	case m.HasBandwidth():
 		return BitRate(m.BitsPerSecond)
 	case m.HasRate():
@@ -169,8 +169,8 @@ func rateOf(m *record.Measure) string {
 	return ""
 }
 
-// look draws or prints the line when it is time to.
-func (p *Progress) look() {
+// update draws or prints the line when it is time to.
+func (p *Progress) update() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.options.Now()
@@ -181,7 +181,7 @@ func (p *Progress) look() {
 		text := p.fitting(now, max(p.options.Width(), 20)-1) // a full line would wrap
 		_, _ = fmt.Fprint(p.out, p.options.Style.dim(text))  // the next Write returns the error
 		p.drawn = true
-	case !p.options.Live && now.Sub(p.beat) >= Heartbeat:
+	case !p.options.Live && now.Sub(p.beat) >= heartbeat:
 		p.beat = now
 		_, _ = fmt.Fprintf(p.out, "%s\n", printable.Log(printable.Line(p.text(now, p.running))))
 	}
@@ -221,8 +221,8 @@ func (p *Progress) text(now time.Time, running string) string {
 	}
 	if running != "" {
 		parts = append(parts, running, brief(now.Sub(p.since)))
-		if advance := p.far(); advance != "" {
-			parts = append(parts, advance)
+		if progress := p.far(); progress != "" {
+			parts = append(parts, progress)
 		}
 	} else {
 		parts = append(parts, brief(elapsed))
@@ -240,10 +240,10 @@ func (p *Progress) text(now time.Time, running string) string {
 
 // far is the progress of the running steps, "" if it is unknown.
 func (p *Progress) far() string {
-	if p.advance == nil {
+	if p.progress == nil {
 		return ""
 	}
-	return p.advance()
+	return p.progress()
 }
 
 // brief prints a time that is running: in tenths of a second, from a minute on in seconds.

@@ -18,7 +18,7 @@ func progressOf(live bool, width int) (p *Progress, out *strings.Builder, turn f
 	})
 	return p, out, func(d time.Duration) {
 		now = now.Add(d)
-		p.look()
+		p.update()
 	}
 }
 
@@ -94,7 +94,7 @@ func TestProgressFitsTheTerminal(t *testing.T) {
 	}
 	// The name of a case is shortened before what changes.
 	far := begins
-	far.Start = &record.Start{Advance: func() string { return "round 3/9" }}
+	far.Start = &record.Start{Progress: func() string { return "round 3/9" }}
 	out.Reset()
 	feedProgress(t, p, far)
 	if turn(time.Second); out.String() != "\r\x1b[K[0/4]  s…th  1.0 s  round 3/9" {
@@ -156,21 +156,21 @@ func TestProgressOfSteps(t *testing.T) {
 	defer p.Close()
 	round := "round 8123/20000"
 	looping := begins
-	looping.Start = &record.Start{Advance: func() string { return round }}
+	looping.Start = &record.Start{Progress: func() string { return round }}
 	feedProgress(t, p, fourCases, looping)
 	turn(time.Second)
-	round = "SEND 64 B (6/20)"
+	round = "SEND 64B (6/20)"
 	turn(time.Second)
 	feedProgress(t, p, passes)
 	turn(time.Second)
 	want := "[0/4]  scenarios/sweep.yaml::write bandwidth  1.0 s  round 8123/20000\r\x1b[K" +
-		"[0/4]  scenarios/sweep.yaml::write bandwidth  2.0 s  SEND 64 B (6/20)\r\x1b[K[1/4]  3.0 s  about 9.0 s left"
+		"[0/4]  scenarios/sweep.yaml::write bandwidth  2.0 s  SEND 64B (6/20)\r\x1b[K[1/4]  3.0 s  about 9.0 s left"
 	if out.String() != want {
 		t.Errorf("%q, want\n%q", out, want)
 	}
 }
 
-// TestProgressBesideStandardError: what is said there on the same terminal is not written into the line.
+// TestProgressBesideStandardError: output to it on the same terminal is not written into the line.
 func TestProgressBesideStandardError(t *testing.T) {
 	p, out, turn := progressOf(true, 80)
 	defer p.Close()

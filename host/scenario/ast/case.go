@@ -43,6 +43,11 @@ var (
 	fragmentParamTypes = Names(paramTypes)
 )
 
+// typesElsewhere are words of other languages for types of parameters.
+var typesElsewhere = map[string]string{
+	"integer": "int", "number": "int", "boolean": "bool", "str": "string", "text": "string", "time": "duration",
+}
+
 // paramTypes are the types of parameters with how their values are written; the last is one of fragments only.
 var paramTypes = []Key{
 	{"int", "an integer: 10, 0x1f, 0o17, 0b101, 1_000_000"},
@@ -65,7 +70,7 @@ var paramTypes = []Key{
 	{"enum", "one of the words in values"},
 	{"bool", "true or false"},
 	{"role", "the name of a role"},
-	{"map", "in fragments: a mapping, which stands where $(name) stands"},
+	{"map", "in fragments: a mapping, which replaces $(name)"},
 }
 
 func (r *reader) params(node *syntax.Node, types []string) (params []*Param) {
@@ -85,8 +90,14 @@ func (r *reader) params(node *syntax.Node, types []string) (params []*Param) {
 func (r *reader) param(p *Param, node *syntax.Node, types []string) bool {
 	kind := p.Type.Value
 	if !slices.Contains(types, kind) {
-		r.errors.Report(diag.NotOneOf, p.Type.Span(), "no type of parameter is called %q", kind).WithOneOf(kind, types)
-		return false
+		p.Untyped = true
+		wrong := r.errors.Report(diag.NotOneOf, p.Type.Span(), "no type of parameter is called %q", kind)
+		if meant := typesElsewhere[kind]; meant != "" {
+			wrong.WithHint("did you mean %q?", meant)
+		} else {
+			wrong.WithOneOf(kind, types)
+		}
+		return true
 	}
 	if kind == "enum" {
 		p.Values = r.words(r.required(node, "values", "an enum"), "values")

@@ -3,6 +3,7 @@ package ast
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/syntax"
@@ -58,8 +59,9 @@ func (r *reader) file(root *syntax.Node) *File {
 	case root.Get("steps") != nil && root.Get("cases") != nil:
 		r.errors.Report(diag.Conflict, root.Key("cases").Span(), "a file has either \"steps\" or \"cases\"").
 			WithHint("\"steps\" is one case without a name; make it one of the cases")
-	case root.Get("steps") == nil && root.Get("cases") == nil && root.Get("fragments") == nil &&
-		root.Get("fixtures") == nil:
+	case !slices.ContainsFunc([]string{"steps", "cases", "fragments", "fixtures"}, func(key string) bool {
+		return root.Get(key) != nil || diag.Misspelled(key, root.Keys(), Names(fileSection.keys))
+	}):
 		r.errors.Report(diag.MissingKey, root.Span(), "the scenario has neither \"steps\" nor \"cases\"")
 	}
 	return f
@@ -190,17 +192,17 @@ func (r *reader) fixtures(node *syntax.Node) (fixtures []*Fixture) {
 
 // scope checks the scope of a fixture.  Other tools have one for a whole run, by several names.
 func (r *reader) scope(scope *syntax.Node) {
-	scopes := []string{ScopeCase, ScopeFile}
-	if scope == nil || slices.Contains(scopes, scope.Value) {
+	if scope == nil || slices.Contains(Scopes(), scope.Value) {
 		return
 	}
 	wrong := r.errors.Report(diag.NotOneOf, scope.Span(), "there is no scope %q", scope.Value)
 	switch scope.Value {
-	case "run", "session", "package", "module":
-		wrong.WithHint("write scope: file: each file that imports the fixture sets it up once. Cases that must " +
-			"share one setup belong in one file")
+	case "session", "package":
+		wrong.WithHint("write scope: run")
+	case "module":
+		wrong.WithHint("write scope: file")
 	default:
-		wrong.WithOneOf(scope.Value, scopes)
+		wrong.WithOneOf(scope.Value, Scopes())
 	}
 }
 
@@ -232,12 +234,23 @@ func (r *reader) role(role *Role, node *syntax.Node) bool {
 	}
 	switch buffers := node.Get("buffers"); {
 	case buffers == nil:
-	case role.Guest != nil:
+	case role.Guest != nil, role.Program != nil:
 		r.errors.Report(
-			diag.Conflict, node.Key("buffers").Span(), "a guest has its own memory, so its role has no buffers",
+			diag.Conflict, node.Key("buffers").Span(), "a guest or a program has its own memory, so its role has no "+
+				"buffers",
 		)
 	default:
 		role.Buffers = r.buffers(buffers)
+	}
+	if role.Program != nil && role.Optional != nil {
+		r.errors.Report(
+			diag.Misplaced, role.Optional.Span(), "optional is for guests; a program is looked for in the run",
+		).
+			WithHint("requires: [program.%s] skips the case where it is missing", role.Name.Value)
+	}
+	if role.Guest != nil && role.Program != nil {
+		r.errors.Report(diag.Conflict, node.Key("program").Span(), "a guest plays this role already")
+		role.Program = nil
 	}
 	return true
 }
@@ -260,7 +273,7 @@ func (r *reader) provided(role *Role, node *syntax.Node) {
 	}
 	if p.Soft != nil && p.Soft.Clock != nil {
 		r.errors.Report(diag.Misplaced, node.Get("soft").Key("clock").Span(), "the clock is that of all roles").
-			WithHint("it stands in the provider of the file; roles of several providers have the wall clock")
+			WithHint("set it in the provider of the file; roles of several providers have the wall clock")
 	}
 	if p.Verbs != nil && p.Verbs.Device != nil && role.Device != nil {
 		r.errors.Report(diag.Conflict, role.Device.Span(), "the role has a device already, in its provider")
@@ -308,10 +321,11 @@ func (r *reader) buffers(node *syntax.Node) (buffers []*Buffer) {
 	return buffers
 }
 
+// guest reads a guest.  It returns one also where something is wrong: the role is a guest's.
 func (r *reader) guest(node *syntax.Node) *Guest {
 	guest := &Guest{}
 	if !r.mapping(node, "guest") || !r.read(node, guestSection, guest) {
-		return nil
+		return guest
 	}
 	switch {
 	case guest.Module == nil && guest.Script == nil:
@@ -320,40 +334,81 @@ func (r *reader) guest(node *syntax.Node) *Guest {
 		if node.Get("module") == nil && node.Get("script") == nil && !misspelled {
 			r.errors.Report(diag.MissingKey, node.Span(), "a guest needs the key \"module\", or \"script\"")
 		}
-		return nil
 	case guest.Module != nil && guest.Script != nil:
 		r.errors.Report(diag.Conflict, node.Key("script").Span(), "a guest has a module or a script, not both")
-		return nil
+		guest.Module, guest.Script = nil, nil // neither is looked at
 	}
 	if same := guest.Deterministic; same != nil && same.Value != "true" && same.Value != "false" {
 		r.errors.Report(diag.WrongType, same.Span(), "deterministic is true or false")
 	}
-	if env := node.Get("env"); env != nil && r.mapping(env, "env") {
-		for _, pair := range env.Pairs {
-			if r.text(pair.Value) != nil {
-				guest.Env = append(guest.Env, pair)
-			}
-		}
-	}
+	guest.Env, guest.Files = r.environment(node), r.inputs(node)
 	if guest.Stdin != nil && !r.input(guest.Stdin) {
 		guest.Stdin = nil
-	}
-	if files := node.Get("files"); files != nil && r.mapping(files, "files") {
-		for _, pair := range files.Pairs {
-			if r.input(pair.Value) {
-				guest.Files = append(guest.Files, pair)
-			}
-		}
 	}
 	return guest
 }
 
-// input checks the form of what a guest reads: a text, or one key of inputKeys.
+// program reads a native program: a mapping, or its command alone.
+func (r *reader) program(node *syntax.Node) *Program {
+	program := &Program{}
+	if node.Kind == syntax.Sequence {
+		program.Command = r.words(node, "program")
+		return program
+	}
+	if node.Kind == syntax.Scalar && !node.IsNull() {
+		r.errors.Report(diag.WrongShape, node.Span(), "a program is a list of words, or a mapping").
+			WithHint("program: [%s]", strings.Join(strings.Fields(node.Value), ", "))
+		return program // the role is a program's all the same
+	}
+	if !r.read(node, programSection, program) || len(program.Command) == 0 {
+		return program
+	}
+	program.Env, program.Files = r.environment(node), r.inputs(node)
+	if program.Stdin != nil && !r.input(program.Stdin) {
+		program.Stdin = nil
+	}
+	if program.Folder != nil && len(program.Files) > 0 {
+		r.errors.Report(diag.Conflict, node.Key("files").Span(), "files are for a new folder, and cwd names another").
+			WithHint("leave one of them out")
+		program.Files = nil
+	}
+	return program
+}
+
+// environment reads the variables of a guest or a program.
+func (r *reader) environment(node *syntax.Node) (variables []syntax.Pair) {
+	env := node.Get("env")
+	if env == nil || !r.mapping(env, "env") {
+		return nil
+	}
+	for _, pair := range env.Pairs {
+		if r.text(pair.Value) != nil {
+			variables = append(variables, pair)
+		}
+	}
+	return variables
+}
+
+// inputs reads the files of a guest or a program.
+func (r *reader) inputs(node *syntax.Node) (inputs []syntax.Pair) {
+	files := node.Get("files")
+	if files == nil || !r.mapping(files, "files") {
+		return nil
+	}
+	for _, pair := range files.Pairs {
+		if r.input(pair.Value) {
+			inputs = append(inputs, pair)
+		}
+	}
+	return inputs
+}
+
+// input checks the form of what a guest or a program reads: a text, or one key of inputKeys.
 func (r *reader) input(node *syntax.Node) bool {
 	if node.Kind == syntax.Scalar && !node.IsNull() {
 		return true
 	}
-	if !r.mapping(node, "what a guest reads") {
+	if !r.mapping(node, "what a guest or a program reads") {
 		return false
 	}
 	r.keys(node, inputKeys)
@@ -363,7 +418,7 @@ func (r *reader) input(node *syntax.Node) bool {
 			"%s", diag.ThereAre(Names(inputKeys)),
 		)
 	case len(node.Pairs) > 1:
-		r.errors.Report(diag.Conflict, node.Pairs[1].Key.Span(), "a guest reads a file or a text, not both")
+		r.errors.Report(diag.Conflict, node.Pairs[1].Key.Span(), "an input is a file or a text, not both")
 	default:
 		return hasKey(inputKeys, node.Pairs[0].Key.Value) && r.text(node.Pairs[0].Value) != nil
 	}

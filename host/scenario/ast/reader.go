@@ -91,8 +91,8 @@ const NameForm = `^[A-Za-z_][A-Za-z0-9_]*$`
 
 var identifier = regexp.MustCompile(NameForm)
 
-// longestName bounds a name, in bytes.
-const longestName = 128
+// maxName bounds a name, in bytes.
+const maxName = 128
 
 // reserved words mean something to expressions.
 var reserved = map[string]bool{
@@ -107,9 +107,9 @@ func (r *reader) name(node *syntax.Node) bool {
 	case node.Kind != syntax.Scalar || !identifier.MatchString(node.Value):
 		r.errors.Report(diag.BadName, node.Span(), "%q cannot be a name", node.Value).
 			WithHint("a name has letters, digits and _, and does not begin with a digit")
-	case len(node.Value) > longestName: // it stands in reports, in packets' files, and is told to other hosts
+	case len(node.Value) > maxName: // reports, packets' files and messages to other hosts contain it
 		r.errors.Report(diag.BadName, node.Span(), "a name of %d bytes is too long", len(node.Value)).
-			WithHint("at most %d", longestName)
+			WithHint("at most %d", maxName)
 	case reserved[node.Value]:
 		r.errors.Report(diag.BadName, node.Span(), "%q means something else in expressions", node.Value).
 			WithHint("choose another name")
@@ -235,6 +235,8 @@ func (r *reader) field(field sectionField, value *syntax.Node, to any) {
 		*to = r.xfail(value)
 	case **Guest:
 		*to = r.guest(value)
+	case **Program:
+		*to = r.program(value)
 	case **Provider:
 		*to = r.provider(value)
 	case **Defaults:
@@ -250,7 +252,7 @@ func (r *reader) field(field sectionField, value *syntax.Node, to any) {
 
 // Mapping is a mapping of a file with its keys.
 type Mapping struct {
-	// Name is the word that it stands behind, Of what has the keys.
+	// Name is the key that it is the value of, Of what has the keys.
 	Name, Of string
 	Keys     []Key
 }
@@ -270,7 +272,8 @@ func Mappings() []Mapping {
 		{"path", "path", pathKeys},
 		{"place", "place", placeKeys},
 		{"guest", "a guest", guestSection.keys},
-		{"input", "what a guest reads", inputKeys},
+		{"program", "a program", programSection.keys},
+		{"input", "what a guest or a program reads", inputKeys},
 		{"allow", "what a guest may do", allowSection.keys},
 		{"limits", "a guest's limits", limitSection.keys},
 		{"cases", "a case", caseSection.keys},
@@ -284,6 +287,7 @@ func Mappings() []Mapping {
 		{"step", "a step", stepSection.keys},
 		{"took", "took", tookKeys},
 		{"repeat", "repeat", repeatKeys},
+		{"stages", "a stage of repeat", rateStageKeys},
 		{"type", "a parameter's type", paramTypes},
 	}
 }

@@ -28,22 +28,23 @@ type Step struct {
 
 	// The keys next to the action.  `of` has the keys of the actions that one belongs to, "verb" for verbs; without it,
 	// all.
-	Role      *syntax.Node `key:"role" of:"verb guest do repeat for_each parallel" doc:"who does it; of a step of steps, who does those of them that do not say"`
+	Role      *syntax.Node `key:"role" of:"verb guest program do repeat for_each parallel" doc:"the role that executes it. For a step of steps, the default role of those"`
 	Name      *syntax.Node `key:"name" doc:"what reports call it"`
-	If        *syntax.Node `key:"if" doc:"a condition; without it the step is left out"`
-	As        *syntax.Node `key:"as" of:"verb repeat guest" doc:"a name for the result, or for the counter of a repeat; in a loop also one of several, eps[$(i)]"`
-	Expect    *syntax.Node `key:"expect" of:"verb guest" doc:"what the result must be; any: whatever the call returns and whatever comes, which something must"`
+	If        *syntax.Node `key:"if" doc:"a condition: if it is false, the step is skipped"`
+	As        *syntax.Node `key:"as" of:"verb repeat guest program" doc:"a name for the result, or for the counter of a repeat. In a loop it may be one of several, eps[$(i)]"`
+	Expect    *syntax.Node `key:"expect" of:"verb guest program" doc:"expected values of the result. any: the call may return anything, but a step that waits must get something"`
 	Took      *syntax.Node `key:"took" doc:"how long it must take: {min, max}"`
-	Within    *syntax.Node `key:"within" of:"verb guest barrier do repeat for_each use parallel" doc:"how long it may wait, on the provider's clock; of a step of steps, how long all may take"`
+	Within    *syntax.Node `key:"within" of:"verb guest program barrier do repeat for_each use parallel" doc:"how long it may wait, on the provider's clock. For a step of steps, the time of all of them"`
 	Timeout   *syntax.Node `key:"timeout" doc:"how long it may take before the case fails"`
-	Leftovers *syntax.Node `key:"leftovers" doc:"ignore: what it leaves on queues does not fail the case"`
+	Leftovers *syntax.Node `key:"leftovers" doc:"ignore: unmatched completions and events of the step do not fail the case"`
 	DoNode    *syntax.Node `key:"do" of:"do repeat for_each" doc:"steps"`
 	With      *syntax.Node `key:"with" of:"use" doc:"parameters of the fragment"`
-	Args      *syntax.Node `key:"args" of:"guest" doc:"arguments of the guest, instead of the role's; integers for a call"`
-	Function  *syntax.Node `key:"function" of:"guest" doc:"what a call calls: a function that the guest's module exports"`
+	Args      *syntax.Node `key:"args" of:"guest program" doc:"arguments of the guest or the program, instead of the role's. For a call, integers"`
+	Function  *syntax.Node `key:"function" of:"guest" doc:"the function to call: one that the guest's module exports"`
+	Signal    *syntax.Node `key:"signal" of:"program" doc:"what is sent to a program: SIGUSR1"`
 	Of        *syntax.Node `key:"of" of:"barrier" doc:"roles and names of branches that meet"`
-	TagsNode  *syntax.Node `key:"tags" doc:"words, or {name: value}: they stand in records, and thresholds choose by them"`
-	XFailNode *syntax.Node `key:"xfail" doc:"that and when the step is known to fail; it fails when it does not"`
+	TagsNode  *syntax.Node `key:"tags" doc:"words, or {name: value}. Records have them, and thresholds choose by them"`
+	XFailNode *syntax.Node `key:"xfail" doc:"whether and when the step is known to fail. If it then passes, that is a failure"`
 }
 
 // shareRole gives the role of a step of steps to those of them that have none.  What a fragment does is its own
@@ -177,6 +178,8 @@ const (
 	Use
 	// GuestAction is a step of a guest.
 	GuestAction
+	// ProgramAction is a step of a program.
+	ProgramAction
 	// Barrier is where guests and the timeline meet.
 	Barrier
 	// Parallel is branches that run at the same time.
@@ -210,14 +213,14 @@ var actions = []actionRow{
 		Parallel,
 	},
 	{
-		Key{"for_each", "the steps of \"do\", or the one action beside it, for each value of a list: {name: [a, b]}"},
+		Key{"for_each", "the steps of \"do\", or the one action of the step, for each value of a list: {name: [a, b]}"},
 		ForEach,
 	},
 	{
 		Key{
 			"repeat",
-			"the steps of \"do\", or the one action beside it, several times: so often, or {for: 60s}, {times, " +
-				"until, rate}; \"as\" names the counter, from 0",
+			"the steps of \"do\", or the one action of the step, several times: a number, or {for: 60s}, " +
+				"{times, until, rate, stages}. \"as\" names the counter, from 0",
 		},
 		Repeat,
 	},
@@ -230,6 +233,7 @@ var actions = []actionRow{
 		},
 		GuestAction,
 	},
+	{Key{"program", "start, run, wait for or stop the program of a role, or send it a signal"}, ProgramAction},
 	{
 		Key{
 			"barrier",
@@ -285,13 +289,15 @@ func (r *reader) body(step *Step) {
 			step.With = nil
 		}
 	case GuestAction:
-		r.guestAction(step)
+		r.executableAction(step, "guest", GuestActions)
+	case ProgramAction:
+		r.executableAction(step, "program", ProgramActions)
 	case Barrier:
 		r.kind(step.Body, syntax.Scalar, "the name of a barrier")
 		r.required(step.Node, "of", "a barrier")
 	case Call:
 		if step.Verb.Scalar == "" {
-			r.kind(step.Body, syntax.Mapping, "what stands behind "+step.Verb.Name)
+			r.kind(step.Body, syntax.Mapping, "the value of "+step.Verb.Name)
 		}
 	}
 	step.shareRole()
@@ -299,35 +305,42 @@ func (r *reader) body(step *Step) {
 	step.Tags, step.XFail = r.stepTags(step.TagsNode), r.xfail(step.XFailNode)
 }
 
-// GuestActions are what a step can do with a guest.
-var GuestActions = []string{"start", "run", "wait", "stop", "call"}
+// GuestActions and ProgramActions are what a step can do with a guest, and with a program.
+var (
+	GuestActions   = []string{"start", "run", "wait", "stop", "call"}
+	ProgramActions = []string{"start", "run", "wait", "stop", "signal"}
+)
 
-func (r *reader) guestAction(step *Step) {
-	if !r.kind(step.Body, syntax.Scalar, "what stands behind guest") {
+// ownKeys are the keys that only one action with a guest or a program has.
+var ownKeys = map[string]string{"function": "call", "signal": "signal"}
+
+// executableAction checks a step of a guest or a program, which what names.
+func (r *reader) executableAction(step *Step, what string, actions []string) {
+	if !r.kind(step.Body, syntax.Scalar, "the value of "+what) {
 		return
 	}
-	if !slices.Contains(GuestActions, step.Body.Value) {
-		r.errors.Report(diag.NotOneOf, step.Body.Span(), "a guest cannot %q", step.Body.Value).
-			WithOneOf(step.Body.Value, GuestActions)
+	does := step.Body.Value
+	if !slices.Contains(actions, does) {
+		r.errors.Report(diag.NotOneOf, step.Body.Span(), "a %s cannot %q", what, does).WithOneOf(does, actions)
 	}
-	starts := step.Body.Value == "start" || step.Body.Value == "run"
-	if step.Body.Value == "call" {
-		r.required(step.Node, "function", "a call")
-		return
+	for key, owner := range ownKeys {
+		switch at := step.Node.Key(key); {
+		case does == owner && slices.Contains(actions, owner):
+			r.required(step.Node, key, what+": "+owner)
+		case at != nil && slices.Contains(actions, owner):
+			r.errors.Report(diag.Misplaced, at.Span(), "only \"%s: %s\" has the key %q", what, owner, key)
+		}
 	}
-	if step.Function != nil {
-		r.errors.Report(diag.Misplaced, step.Node.Key("function").Span(), "only a call has a function").WithHint(
-			"guest: call",
-		)
+	starts := does == "start" || does == "run"
+	if step.Args != nil && !starts && does != "call" {
+		r.errors.Report(diag.Misplaced, step.Node.Key("args").Span(), "arguments are given when a %s starts", what)
 	}
-	if step.Args != nil && !starts {
-		r.errors.Report(diag.Misplaced, step.Node.Key("args").Span(), "arguments are given when a guest starts")
-	}
-	if (step.Expect != nil || step.AnyResult) && step.Body.Value == "start" {
+	if (step.Expect != nil || step.AnyResult) && (does == "start" || does == "signal") {
 		r.errors.Report(
-			diag.Misplaced, step.Node.Key("expect").Span(), "a guest that has just started has no result yet",
+			diag.Misplaced, step.Node.Key("expect").Span(), "a %s that goes on has no result yet", what,
 		).
 			WithHint("expect it of the wait or stop step")
+		step.Expect, step.AnyResult = nil, false
 	}
 }
 
@@ -339,7 +352,7 @@ func loopName(step *Step) string {
 	return "for_each"
 }
 
-// loop checks what stands behind `repeat` or `for_each`.
+// loop checks the value of `repeat` or `for_each`.
 func (r *reader) loop(step *Step) {
 	if step.Action == Repeat {
 		r.repeat(step.Body)
@@ -372,6 +385,35 @@ func (r *reader) repeat(body *syntax.Node) {
 			"repeat: {for: 60s}, or times or until",
 		)
 	}
+	stages := body.Get("stages")
+	if stages == nil {
+		return
+	}
+	for _, other := range []string{"for", "rate"} {
+		if both := body.Get(other); both != nil {
+			r.errors.Report(diag.Conflict, both.Span(), "stages have their own %s", other)
+		}
+	}
+	if stages.Kind != syntax.Sequence {
+		r.errors.Report(diag.WrongShape, stages.Span(), "stages must be a list, and this is a %s", stages.Kind).
+			WithHint("stages: [{for: 10s, rate: 10/s}, {for: 30s, to: 1000/s}]")
+		return
+	}
+	for i, stage := range r.list(stages, "stages") {
+		if !r.mapping(stage, "a stage") {
+			continue
+		}
+		r.keys(stage, rateStageKeys)
+		if name := stage.Get("name"); name != nil {
+			r.kind(name, syntax.Scalar, "the name of a stage")
+		}
+		if stage.Get("for") == nil {
+			r.errors.Report(diag.MissingKey, stage.Span(), "this stage has no end").WithHint("for: 10s")
+		}
+		if i == 0 && stage.Get("rate") == nil {
+			r.errors.Report(diag.MissingKey, stage.Span(), "the first stage has no rate").WithHint("rate: 10/s")
+		}
+	}
 }
 
 // unknownKeys reports keys that are neither action nor modifier: the verb of a step without one, else
@@ -399,9 +441,9 @@ func (r *reader) unknownKeys(step *Step, unknown []*syntax.Node) {
 	}
 }
 
-// Beside lists the actions that a modifier belongs to, by their keys, and reports whether verbs are among them; all is
+// ActionsOf lists the actions a modifier belongs to, by their keys, and reports whether verbs are among them. all is
 // true for a modifier of every step.
-func Beside(modifier string) (keys []string, verbs, all bool) {
+func ActionsOf(modifier string) (keys []string, verbs, all bool) {
 	of := stepSection.field(modifier).of
 	keys = slices.DeleteFunc(slices.Clone(of), func(key string) bool { return key == verbKey })
 	return keys, len(keys) < len(of), len(of) == 0
@@ -428,7 +470,7 @@ func (r *reader) checkModifiers(step, loop *Step) {
 		if loop != nil && loop.As != nil && m.name == "as" {
 			continue // of the loop
 		}
-		r.errors.Report(diag.Misplaced, at.Span(), "%q means nothing beside %q", m.name, step.Key.Value)
+		r.errors.Report(diag.Misplaced, at.Span(), "%q means nothing with %q", m.name, step.Key.Value)
 		if m.name == "role" {
 			step.Role = nil // or its steps would get errors about the role, too
 		}

@@ -25,8 +25,8 @@ type argumentReader struct {
 	misspelled []string
 }
 
-// arguments compiles the arguments of a verb, and returns the fields that it decodes.
-func (d *decoder) arguments(step *ast.Step, at place) (values []*Value, layout verb.FieldLayout) {
+// arguments compiles the arguments of a verb, and returns the results that they name.
+func (d *decoder) arguments(step *ast.Step, at place) (values []*Value, named []verb.Result) {
 	count := len(step.Verb.Arguments)
 	r := &argumentReader{
 		decoder: d, verb: step.Verb, at: at,
@@ -52,12 +52,10 @@ func (d *decoder) arguments(step *ast.Step, at place) (values []*Value, layout v
 	r.defaults(step)
 	r.check(step.Key)
 	r.finish(step.Key)
-	for i := range r.values {
-		if r.verb.Arguments[i].Type == verb.Layout && r.values[i] != nil {
-			layout, _ = r.values[i].constant.(verb.FieldLayout)
-		}
+	if r.verb.Names != nil {
+		named = r.verb.Names(r.known())
 	}
-	return r.values, layout
+	return r.values, named
 }
 
 func (r *argumentReader) pairs(node *syntax.Node, at place) {
@@ -294,8 +292,8 @@ func groupsOf(arguments []verb.Argument) map[string][]string {
 	return members
 }
 
-// mostListed bounds a list of mappings; no device takes as many entries.
-const mostListed = 1024
+// maxListed bounds a list of mappings; no device takes as many entries.
+const maxListed = 1024
 
 // optionList compiles a list of such mappings.  Each must have what is required.
 func (d *decoder) optionList(argument *verb.Argument, node *syntax.Node, at place) *Value {
@@ -305,10 +303,10 @@ func (d *decoder) optionList(argument *verb.Argument, node *syntax.Node, at plac
 	if node = d.shaped(node, &at, syntax.Sequence, 1, hint, "%s is a list of mappings", argument.Name); node == nil {
 		return nil
 	}
-	if len(node.Items) > mostListed {
+	if len(node.Items) > maxListed {
 		return d.refuse(
 			diag.OutOfRange, node.Span(), "", "%s has %d entries, and more than %d are none that a device takes",
-			argument.Name, len(node.Items), mostListed,
+			argument.Name, len(node.Items), maxListed,
 		)
 	}
 	parts := make([]*Value, 0, len(node.Items))
@@ -361,7 +359,7 @@ func (r *argumentReader) known() *verb.Call {
 	call := (&Call{Verb: r.verb, Arguments: r.values}).known()
 	for i, value := range r.values {
 		if value == nil {
-			call.Later[i] = r.given[i] != nil // what was wrong with it is reported already
+			call.Deferred[i] = r.given[i] != nil // what was wrong with it is reported already
 		}
 	}
 	return call

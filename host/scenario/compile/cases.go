@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"rdmarun/host/scenario/ast"
@@ -17,7 +18,7 @@ import (
 )
 
 // cases compiles every case with every combination of the matrices.  Each case starts with what the setup has made.
-func (x *expander) cases(p *Program) {
+func (x *expander) cases(scenario *Scenario) {
 	taken := make(map[string]bool)
 	for _, combo := range x.combinations(x.file.Matrix, x.global) {
 		global := x.global
@@ -25,23 +26,24 @@ func (x *expander) cases(p *Program) {
 		x.global = x.current.global
 		combo.addTo(x.global)
 		x.matrices = []*ast.Matrix{x.file.Matrix}
-		x.casesOf(p, combo, taken)
+		x.casesOf(scenario, combo, taken)
 		x.matrices = nil
 		x.global, x.current.global = global, global
 	}
 }
 
 // casesOf compiles the cases of one combination of the file's matrix.
-func (x *expander) casesOf(p *Program, combo combination, taken map[string]bool) {
+func (x *expander) casesOf(scenario *Scenario, combo combination, taken map[string]bool) {
 	x.timeline = newTimeline()
 	x.roles, x.counted = make(map[string]*role), false
 	roles := x.compileRoles()
 	for _, r := range roles {
-		p.Guests = p.Guests || r.Guest != nil
+		scenario.Guests, scenario.Programs = scenario.Guests || r.Guest != nil, scenario.Programs || r.Program != nil
 	}
-	if p.Roles == nil {
-		p.Roles = roles
+	if scenario.Roles == nil {
+		scenario.Roles = roles
 	}
+	surroundings := sync.OnceValue(func() string { return x.surroundings(roles, scenario.Params, combo) })
 	requires := x.requirements(x.file.Requires, x.global)
 	x.facts = newFacts()
 	x.compiled = make(map[*ast.Fixture]*fixture)
@@ -52,19 +54,19 @@ func (x *expander) casesOf(p *Program, combo combination, taken map[string]bool)
 	setup := x.stepList(x.file.Setup, x.global)
 	shared := x.facts
 	start := x.timeline
-	timeout := x.timeout(x.file.Timeout, DefaultTimeout, x.global)
+	timeout := x.timeout(x.file.Timeout, defaultTimeout, x.global)
 	stall := x.timeout(x.file.Stall, 0, x.global)
 	merged := start.clone()
-	first := len(p.Cases)
-	for _, written := range x.written(p) {
+	first := len(scenario.Cases)
+	for _, written := range x.written(scenario) {
 		for _, own := range x.combinations(written.Matrix, x.global) {
 			scope := x.global.inner()
 			own.addTo(scope)
 			whole := append(slices.Clone(combo), own...)
 			compiled := &Case{
-				Tags:      append(texts(written.Tags), p.Tags...),
+				Tags:      append(texts(written.Tags), scenario.Tags...),
 				Roles:     roles,
-				Constants: slices.Clone(p.Params),
+				Constants: slices.Clone(scenario.Params),
 				Timeout:   x.timeout(written.Timeout, timeout, scope),
 				Stall:     stall,
 				Requires:  append(slices.Clone(requires), x.requirements(written.Requires, scope)...),
@@ -77,13 +79,13 @@ func (x *expander) casesOf(p *Program, combo combination, taken map[string]bool)
 					compiled.Provider = each.text
 				}
 			}
-			x.name(p, compiled, written.Name, whole, scope)
+			x.name(scenario, compiled, written.Name, whole, scope)
 			if taken[compiled.ID] {
 				x.errors.Report(diag.NameTaken, written.Name.Span(), "there is a case %q already", written.Name.Value).
 					WithHint("choose another name; results are compared by it")
 			}
 			taken[compiled.ID] = true
-			if len(p.Cases) >= maxCases {
+			if len(scenario.Cases) >= maxCases {
 				x.errors.Report(diag.TooManyCases, x.file.Root.Span(), "the file has more than %d cases", maxCases)
 				return
 			}
@@ -91,31 +93,30 @@ func (x *expander) casesOf(p *Program, combo combination, taken map[string]bool)
 			x.facts = shared.clone()
 			all := x.needs(written.Needs, fixtures)
 			x.have(all[len(fixtures):])
-			if compiled.Fixtures = programs(all); len(all) > 0 && compiled.Fixtures[0].Shared {
-				compiled.Family = first + 1 // a number of this combination
-			}
+			compiled.Fixtures = programs(all)
+			x.family(compiled, first+1, surroundings) // a number of this combination
 			x.matrices = append(x.matrices, written.Matrix)
 			compiled.Steps = x.stepList(written.Steps, scope)
 			x.matrices = x.matrices[:len(x.matrices)-1]
 			x.lintCase()
 			compiled.Needs, compiled.Meetings = x.facts.needs(), x.facts.meetings()
-			x.lintMeetings(p, roles, compiled.Meetings)
+			x.lintMeetings(scenario, roles, compiled.Meetings)
 			compiled.Thresholds = x.thresholds(written, scope)
 			x.lintTimeout(compiled)
 			merged.merge(x.timeline)
-			p.Cases = append(p.Cases, compiled)
+			scenario.Cases = append(scenario.Cases, compiled)
 		}
 	}
 	x.timeline = merged
 	x.facts = newFacts()
 	finally := x.stepList(x.file.Finally, x.global)
-	for _, compiled := range p.Cases[first:] {
+	for _, compiled := range scenario.Cases[first:] {
 		compiled.Finally = finally
 	}
 }
 
 // written lists the file's cases; `steps` is one without a name of its own.
-func (x *expander) written(p *Program) []*ast.Case {
+func (x *expander) written(scenario *Scenario) []*ast.Case {
 	if x.file.Steps == nil {
 		return x.file.Cases
 	}
@@ -123,7 +124,7 @@ func (x *expander) written(p *Program) []*ast.Case {
 }
 
 func (d *decoder) timeout(node *syntax.Node, otherwise time.Duration, s *scope) time.Duration {
-	argument := &verb.Argument{Name: "a timeout", Type: verb.Duration, Min: 1, Max: longestDuration}
+	argument := &verb.Argument{Name: "a timeout", Type: verb.Duration, Min: 1, Max: maxDuration}
 	setKnown(&otherwise, d.known(argument, node, s))
 	return otherwise
 }
@@ -209,7 +210,7 @@ func (d *decoder) axis(axis ast.Axis, s *scope) []setting {
 			continue
 		}
 		if slices.ContainsFunc(list, func(other setting) bool { return other.value == each.value }) {
-			d.errors.Report(diag.NameTaken, node.Span(), "%s stands here twice", quoted(each.text))
+			d.errors.Report(diag.NameTaken, node.Span(), "%s occurs twice", quoted(each.text))
 			continue
 		}
 		list = append(list, each)
@@ -299,6 +300,7 @@ func (combo combination) addTo(s *scope) {
 	for _, each := range combo {
 		s.names[each.name] = name{
 			kind: expression.TypeOf(each.value), value: each.value, hex: hexWritten(each.text), declared: each.axis,
+			show: func(any) string { return each.text },
 		}
 	}
 }
@@ -313,9 +315,9 @@ func (combo combination) matches(values map[string]any) bool {
 }
 
 // name gives a case its name and its id.  The id has no values in the name, and all values of the matrices
-// behind it: FILE::remote key violation[bad=past_end].  The name has those behind it that are not in it.
-func (x *expander) name(p *Program, compiled *Case, node *syntax.Node, combo combination, s *scope) {
-	compiled.ID, compiled.Name = p.File, p.Name
+// behind it: FILE::remote key violation[bad=past_end].  The name has those behind it that it does not show.
+func (x *expander) name(scenario *Scenario, compiled *Case, node *syntax.Node, combo combination, s *scope) {
+	compiled.ID, compiled.Name = scenario.File, scenario.Name
 	if node != nil {
 		compiled.ID += "::" + label(node.Value)
 	} else {
@@ -323,24 +325,26 @@ func (x *expander) name(p *Program, compiled *Case, node *syntax.Node, combo com
 	}
 	if node != nil {
 		compiled.Name = node.Value
-		setKnown(&compiled.Name, x.known(&verb.Argument{Name: "name", Type: verb.Text}, node, s))
+		text := &verb.Argument{Name: "name", Type: verb.Text, Message: true}
+		setKnown(&compiled.Name, x.known(text, node, s))
 	}
 	if len(combo) > 0 {
 		compiled.ID += "[" + combo.id() + "]"
 	}
-	if unmentioned := combo.unmentioned(node); len(unmentioned) > 0 {
-		compiled.Name += " [" + unmentioned.id() + "]"
+	if unshown := combo.unshown(node); len(unshown) > 0 {
+		compiled.Name += "[" + unshown.id() + "]"
 	}
 }
 
-// unmentioned are the settings that the expressions of a name do not mention.
-func (combo combination) unmentioned(name *syntax.Node) combination {
+// unshown are the settings that a name does not show as they are.  A name shows what is computed from one, $(n + 3),
+// and the id has n alone.
+func (combo combination) unshown(name *syntax.Node) combination {
 	said := make(map[string]bool)
 	if name != nil {
 		pieces, _ := expression.Scan(name.Value)
 		for _, piece := range pieces {
-			for word := range expression.Words(piece.Text) {
-				said[word] = said[word] || piece.Expression
+			if piece.Expression {
+				said[strings.TrimSpace(piece.Text)] = true
 			}
 		}
 	}

@@ -1,8 +1,8 @@
-// Package compile makes a program of a scenario: names are resolved, fragments expanded, expressions
-// compiled, and every value that can be known before the run is known.
+// Package compile makes a program of a scenario. It resolves names, expands fragments, compiles expressions, and
+// computes every value that can be known before the run.
 //
-// It has three parts, each of which uses those before it.  The resolver has the names that are visible at a place, the
-// decoder makes values of the file's nodes, and the expander expands cases, fragments and counted roles.
+// It has three parts, each of which uses those before it. The resolver has the names that are visible at a place. The
+// decoder makes values of the file's nodes. The expander expands cases, fragments and counted roles.
 //
 // A program has been checked, so a run can fail because of its environment, but not because of a typing mistake.
 package compile
@@ -98,8 +98,8 @@ type expander struct {
 	branches     []*branch
 	branchCount  int
 	appointments []*appointment
-	// around are the current step and the steps around it, the outermost first; inLoop is set inside a loop with timed
-	// rounds: loops within it are not timed.
+	// around are the current step and the steps around it, the outermost first. inLoop is set inside a loop with
+	// timed rounds: loops within it are not timed.
 	around []*Step
 	inLoop bool
 	// unmet are thresholds that nothing is measured for, nil for one that something is; sources are what measures in
@@ -127,7 +127,7 @@ const maxSteps = 100_000
 
 // Compile makes the program of a file.  Diagnostics go to errors; a program that comes with any must not
 // run.
-func Compile(file *ast.File, options Options, errors *diag.List) *Program {
+func Compile(file *ast.File, options Options, errors *diag.List) *Scenario {
 	x := &expander{
 		decoder:   newDecoder(file, options, errors),
 		libraries: make(map[string]*module),
@@ -136,17 +136,17 @@ func Compile(file *ast.File, options Options, errors *diag.List) *Program {
 		unmet:     make(map[*ast.Threshold]*unmet),
 		facts:     newFacts(),
 	}
-	p := &Program{File: file.Root.Source.Name}
-	p.Name = filepath.Base(p.File)
+	scenario := &Scenario{File: file.Root.Source.Name}
+	scenario.Name = filepath.Base(scenario.File)
 	if file.Name != nil {
-		p.Name = file.Name.Value
+		scenario.Name = file.Name.Value
 	}
 	if file.Doc != nil {
-		p.Doc = file.Doc.Value
+		scenario.Doc = file.Doc.Value
 	}
-	p.Tags = texts(file.Tags)
-	p.Params = x.params()
-	p.Given, p.Missing = x.given, x.missing
+	scenario.Tags = texts(file.Tags)
+	scenario.Params = x.params()
+	scenario.Given, scenario.Missing = x.given, x.missing
 	x.defaultQueuePair = constant(verb.DefaultQueuePair(), file.Root.Span())
 	if file.Defaults != nil && file.Defaults.QueuePair != nil {
 		if qp := x.queuePair(nil, file.Defaults.QueuePair, place{scope: x.global}); qp != nil {
@@ -155,22 +155,22 @@ func Compile(file *ast.File, options Options, errors *diag.List) *Program {
 	}
 	x.main = x.module(file, x.global, []string{onDisk(file.Root.Source.Name)})
 	x.current = x.main
-	x.fileProvider(p)
-	x.cases(p)
+	x.fileProvider(scenario)
+	x.cases(scenario)
 	x.roleParams()
-	x.clock(p)
-	x.deterministic(p)
-	x.reportLong(p.Soft.Virtual)
+	x.clock(scenario)
+	x.deterministic(scenario)
+	x.reportLong(scenario.Soft.Virtual)
 	x.unmeasured()
 	x.unusedFragments()
 	x.unusedFixtures()
 	x.unusedNames()
 	for _, path := range sortedKeys(x.libraries) {
 		if !standard.Is(path) {
-			p.Imports = append(p.Imports, options.locate(path))
+			scenario.Imports = append(scenario.Imports, options.locate(path))
 		}
 	}
-	return p
+	return scenario
 }
 
 func texts(nodes []*syntax.Node) []string {
@@ -216,11 +216,11 @@ func (d *decoder) known(argument *verb.Argument, node *syntax.Node, s *scope) an
 	if node == nil {
 		return nil
 	}
-	return d.settled(argument.Name, d.scalar(argument, node, place{scope: s}))
+	return d.constant(argument.Name, d.scalar(argument, node, place{scope: s}))
 }
 
-// settled is what a value is, which must be known before the run; nil if it is not.
-func (d *decoder) settled(what string, value *Value) any {
+// constant is the constant that a value must be; nil if it is known only during the run.
+func (d *decoder) constant(what string, value *Value) any {
 	if value == nil {
 		return nil
 	}
@@ -229,13 +229,13 @@ func (d *decoder) settled(what string, value *Value) any {
 		d.errors.Report(
 			diag.NotConstant, value.Span, "%s must be known before the run, and this is known only while running", what,
 		).
-			WithHint("only parameters and constants can stand here")
+			WithHint("use parameters and constants only")
 	}
 	return known
 }
 
-// unusedNames warns about parameters and names of matrices that no expression of the file mentions: setting them does
-// nothing, although it looks as if it did.
+// unusedNames warns about parameters and names of matrices that no expression of the file mentions. To set them has no
+// effect, although it looks as if it had.
 func (x *expander) unusedNames() {
 	if x.options.Wrong || x.errors.Len() > 0 {
 		return // what is wrong may be what would mention them

@@ -61,13 +61,17 @@ func (x *XFail) Unlike(f FailureFields) string {
 	return ""
 }
 
-// Surroundings lists what `requires` and `xfail` may mention; guests are the names of the file's guests.
-func Surroundings(guests []string) expression.Names {
-	available := expression.Object{}
-	for _, name := range guests {
-		available[name] = expression.Boolean
+// surroundingNames lists what `requires` and `xfail` may mention; guests and programs are the roles that these
+// play.
+func surroundingNames(guests, programs []string) expression.Names {
+	available := func(names []string) expression.Object {
+		object := expression.Object{}
+		for _, name := range names {
+			object[name] = expression.Boolean
+		}
+		return object
 	}
-	names := expression.Names{"guest": available}
+	names := expression.Names{"guest": available(guests), "program": available(programs)}
 	for _, each := range surroundings {
 		object, member, nested := strings.Cut(each.name, ".")
 		if !nested {
@@ -89,7 +93,8 @@ type fact struct {
 	doc  string
 }
 
-// surroundings are what `requires`, `xfail` and the `if` of a threshold may mention, beside guest.NAME.
+// surroundings are what `requires`, `xfail` and the `if` of a threshold may mention, in addition to guest.NAME and
+// program.NAME.
 var surroundings = []fact{
 	{
 		"provider.name", expression.String,
@@ -137,17 +142,20 @@ func (d *decoder) requirements(nodes []*syntax.Node, known *scope) []*Requiremen
 	return list
 }
 
-// requirement compiles a condition of the surroundings; more are names whose values only the run has.
+// requirement compiles a condition of the surroundings; more are names with values that only the run has.
 func (d *decoder) requirement(node *syntax.Node, known *scope, more expression.Names) *Requirement {
-	var guests []string
+	var guests, programs []string
 	roles := expression.Names{}
 	for _, written := range d.file.Roles {
 		role := expression.Type(surroundingsOfRole())
 		if written.Count != nil {
 			role = expression.List(role)
 		}
-		if roles[written.Name.Value] = role; written.Guest != nil {
+		switch roles[written.Name.Value] = role; executableOf(written) {
+		case aGuest:
 			guests = append(guests, written.Name.Value)
+		case aProgram:
+			programs = append(programs, written.Name.Value)
 		}
 	}
 	s := &scope{names: make(map[string]name), mentioned: known.mentioned, alone: true}
@@ -156,7 +164,7 @@ func (d *decoder) requirement(node *syntax.Node, known *scope, more expression.N
 			s.names[word] = found
 		}
 	}
-	for _, names := range []expression.Names{roles, Surroundings(guests), more} {
+	for _, names := range []expression.Names{roles, surroundingNames(guests, programs), more} {
 		for word, kind := range names { // as in the run: a matrix may have the name provider
 			s.names[word] = name{kind: kind, declared: known.find(word).declared}
 		}
@@ -173,7 +181,7 @@ func (d *decoder) xfail(written *ast.XFail, s *scope) *XFail {
 		return nil
 	}
 	x := &XFail{}
-	setKnown(&x.Reason, d.known(&verb.Argument{Name: "reason", Type: verb.Text}, written.Reason, s))
+	setKnown(&x.Reason, d.known(&verb.Argument{Name: "reason", Type: verb.Text, Message: true}, written.Reason, s))
 	if written.When != nil {
 		x.When = d.requirement(written.When, s, nil)
 	}
@@ -193,7 +201,7 @@ func (d *decoder) raises(node *syntax.Node, s *scope) []Expectation {
 		e.Conditions, good = d.conditions(&verb.Argument{Name: e.Field, Type: verb.Text}, pair.Value, place{scope: s})
 		for _, condition := range e.Conditions {
 			for _, operand := range condition.Operands {
-				good = d.settled("what xfail expects", operand) != nil && good
+				good = d.constant("what xfail expects", operand) != nil && good
 			}
 		}
 		if good {

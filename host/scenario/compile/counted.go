@@ -42,8 +42,8 @@ func (x *expander) countedNamed(node *syntax.Node, s *scope) *role {
 	return nil
 }
 
-// eachInstance compiles a step once for each instance, one after another.  All guests start before the first is
-// waited for: they may need each other.
+// eachInstance compiles a step once for each instance, one after another.  All guests and programs start before the
+// first is waited for: they may need each other.
 func (x *expander) eachInstance(step *ast.Step, group *role, s *scope) *Step {
 	block := &Block{}
 	x.errors.OfCopies(func() {
@@ -56,9 +56,9 @@ func (x *expander) eachInstance(step *ast.Step, group *role, s *scope) *Step {
 	return &Step{Span: step.Key.Span(), Action: block}
 }
 
-// phases are the step itself, but of `guest: run` first the start and then the wait.
+// phases are the step itself, but of `guest: run` and `program: run` first the start and then the wait.
 func phases(step *ast.Step) []*ast.Step {
-	if step.Action != ast.GuestAction || step.Body.Value != "run" {
+	if step.Action != ast.GuestAction && step.Action != ast.ProgramAction || step.Body.Value != "run" {
 		return []*ast.Step{step}
 	}
 	start, wait := *step, *step
@@ -82,7 +82,7 @@ func (x *expander) instanceStep(step *ast.Step, written *syntax.Node, group *rol
 			diag.NameTaken, written.Span(),
 			"%q is the number of the instance here, and something else is called so, too", indexName,
 		).
-			WithHint("call the parameter or counter around the step something else")
+			WithHint("rename the parameter or counter around the step")
 		return round
 	}
 	inner := s.inner()
@@ -97,7 +97,7 @@ type part struct {
 	compile func() []*Step
 }
 
-// branchesOf are the branches of a parallel step: each instance of a counted role is one, with a step or with steps
+// branchesOf are the branches of a parallel step. Each instance of a counted role is one, with a step or with steps
 // that all are of that role.
 func (x *expander) branchesOf(steps []*ast.Step, s *scope) []part {
 	var parts []part
@@ -202,8 +202,8 @@ func (x *expander) forEach(step *ast.Step, at place) Action {
 	return block
 }
 
-// parallel compiles branches.  A branch sees what was made before the step, and not what other branches make; the
-// steps that follow see what all of them have made.
+// parallel compiles branches. A branch sees what was created before the step, and not what other branches create. The
+// steps that follow see what all of them have created.
 func (x *expander) parallel(step *ast.Step, s *scope) Action {
 	p := &Parallel{}
 	start := x.timeline
@@ -269,7 +269,7 @@ type appointment struct {
 type gathering struct {
 	name  *Value
 	roles []*Value
-	// own are the branches that the step stands in, others those that must come to a barrier of that name.
+	// own are the branches that the step is in, others those that must come to a barrier of that name.
 	own    []int
 	others []testbed.Branch
 }
@@ -332,8 +332,8 @@ func (d *decoder) isRole(value *Value) bool {
 	return true
 }
 
-// meet finds the branches that the barriers of a parallel step mean, once all its branches are known: one by its
-// name, or all that drive a role and come to the barrier, too.
+// meet finds the branches that the barriers of a parallel step name, once all its branches are known. It finds one by
+// its name, or all that drive a role and come to the barrier, too.
 func (x *expander) meet(branches []*branch, appointments []*appointment) (open []*appointment) {
 	for _, a := range appointments {
 		a.words = slices.DeleteFunc(a.words, func(value *Value) bool {
@@ -368,7 +368,7 @@ func (x *expander) resolveAppointments(appointments []*appointment, names []stri
 				known := append(x.roleNames(), names...)
 				x.errors.Report(diag.UnknownRole, value.Span, "there is neither a role nor a branch %q here", word).
 					WithHint("%s", cmp.Or(diag.DidYouMean(word.(string), known), "a branch has the name of its step"))
-			case r.guest:
+			case r.executable == aGuest:
 				a.barrier.roles = append(a.barrier.roles, x.instanceNames(value)...)
 			default:
 				x.errors.Report(

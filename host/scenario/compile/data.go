@@ -21,7 +21,7 @@ var dataForms = []ast.Key{
 	{Name: "hex", Doc: "two digits a byte, spaces as you like: {hex: \"01 00 00 2a\"}"},
 	{Name: "byte", Doc: "one byte: {byte: 0xee}"},
 	{Name: "repeat", Doc: "one byte, several times: {repeat: 0x5a, times: 57}"},
-	{Name: "times", Doc: "how many times, beside repeat"},
+	{Name: "times", Doc: "how many times, with repeat"},
 	{
 		Name: "fields",
 		Doc: "unsigned integers: {fields: [{u8: 1}, {u32: $(size)}, {host64: 3}]}; in network byte order, or as " +
@@ -73,7 +73,7 @@ func convertData(_ *verb.Argument, value any) (any, *problem) {
 	return nil, wrongType("data", expression.Word(value), "")
 }
 
-// dataForm compiles the keys of data, which may stand among the arguments of a verb.
+// dataForm compiles the keys of data, which may be among the arguments of a verb.
 func (d *decoder) dataForm(pairs []syntax.Pair, span diag.Span, at place) *Value {
 	if len(pairs) == 0 {
 		return d.refuse(
@@ -135,7 +135,7 @@ func (d *decoder) dataRepeat(value, times *syntax.Node, span diag.Span, at place
 	})
 }
 
-// fieldForm is a way in which an unsigned integer stands in bytes.
+// fieldForm is an encoding of an unsigned integer in bytes.
 type fieldForm struct {
 	name  string
 	bytes int

@@ -69,15 +69,16 @@ func (d *decoder) expectsAnything(step *ast.Step, v *verb.Verb) bool {
 	return step.AnyResult
 }
 
-// expectations compiles `expect`, and adds the defaults of the fields that it does not name.
-func (d *decoder) expectations(step *ast.Step, v *verb.Verb, layout verb.FieldLayout, at place) []Expectation {
+// expectations compiles `expect`, and adds the defaults of the fields that it does not name. more are the results that
+// the arguments of the step name.
+func (d *decoder) expectations(step *ast.Step, v *verb.Verb, more []verb.Result, at place) []Expectation {
 	var list []Expectation
 	named := make(map[string]bool)
 	if step.Expect != nil {
 		node, scope := at.scope.resolve(step.Expect)
 		for _, pair := range node.Pairs {
 			named[pair.Key.Value] = true
-			if e, ok := d.expectation(pair, v, layout, at.in(scope)); ok {
+			if e, ok := d.expectation(pair, v, more, at.in(scope)); ok {
 				list = append(list, e)
 			}
 		}
@@ -109,7 +110,7 @@ func (d *decoder) ofFailure(list []Expectation, v *verb.Verb) {
 	}
 }
 
-func (d *decoder) expectation(pair syntax.Pair, v *verb.Verb, layout verb.FieldLayout, at place) (Expectation, bool) {
+func (d *decoder) expectation(pair syntax.Pair, v *verb.Verb, more []verb.Result, at place) (Expectation, bool) {
 	e := Expectation{Field: pair.Key.Value, Index: v.Result(pair.Key.Value), Span: pair.Key.Span()}
 	var argument *verb.Argument
 	switch {
@@ -119,12 +120,12 @@ func (d *decoder) expectation(pair syntax.Pair, v *verb.Verb, layout verb.FieldL
 	case e.Field == Errno && v.CanFail():
 		argument = errnoArgument()
 	default:
-		if i := slices.IndexFunc(layout, func(f verb.Field) bool { return f.Name == e.Field }); i >= 0 {
-			argument = &verb.Argument{Name: e.Field, Type: layoutType(layout[i])}
+		if i := slices.IndexFunc(more, func(r verb.Result) bool { return r.Name == e.Field }); i >= 0 {
+			argument = &verb.Argument{Name: e.Field, Type: more[i].Type}
 		}
 	}
 	if argument == nil {
-		d.unknownField(pair.Key, v, layout)
+		d.unknownField(pair.Key, v, more)
 		return e, false
 	}
 	e.Type = argument.Type
@@ -136,11 +137,8 @@ func (d *decoder) expectation(pair syntax.Pair, v *verb.Verb, layout verb.FieldL
 	return e, good
 }
 
-func (d *decoder) unknownField(key *syntax.Node, v *verb.Verb, layout verb.FieldLayout) {
-	fields := append(
-		namesOf(v.Results, func(r *verb.Result) string { return r.Name }),
-		namesOf(layout, func(f *verb.Field) string { return f.Name })...,
-	)
+func (d *decoder) unknownField(key *syntax.Node, v *verb.Verb, more []verb.Result) {
+	fields := namesOf(slices.Concat(v.Results, more), func(r *verb.Result) string { return r.Name })
 	if v.CanFail() {
 		fields = append(fields, Errno)
 	}
@@ -153,23 +151,15 @@ func (d *decoder) unknownField(key *syntax.Node, v *verb.Verb, layout verb.Field
 	)
 }
 
-// layoutType is the type of a field of a decoded record.
-func layoutType(field verb.Field) verb.Type {
-	if field.Bytes == 8 {
-		return verb.Unsigned
-	}
-	return verb.Integer
-}
-
-// longestDuration keeps a typing mistake from making a limit endless.
-const longestDuration = int64(24 * 365 * time.Hour)
+// maxDuration keeps a typing mistake from making a limit endless.
+const maxDuration = int64(24 * 365 * time.Hour)
 
 // duration compiles a duration of a step; nil for none.
 func (d *decoder) duration(name string, node *syntax.Node, at place) *Value {
 	if node == nil {
 		return nil
 	}
-	return d.scalar(&verb.Argument{Name: name, Type: verb.Duration, Max: longestDuration}, node, at)
+	return d.scalar(&verb.Argument{Name: name, Type: verb.Duration, Max: maxDuration}, node, at)
 }
 
 // deltaKey is what a counter is compared by.

@@ -2,13 +2,17 @@ package compile
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"rdmarun/host/scenario/ast"
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/syntax"
+	"rdmarun/host/scenario/testbed"
 	"rdmarun/host/scenario/verb"
 )
 
@@ -16,7 +20,9 @@ import (
 type Fixture struct {
 	Name string // as the file calls it: NAME, or PREFIX.NAME
 	// Shared is set if the cases that have the same Fixture may share what it has made.
-	Shared   bool
+	Shared bool
+	// Origin is, of one that cases of all files may share, the imported file that has it; "" of any other.
+	Origin   string
 	Setup    []*Step
 	Teardown []*Step
 }
@@ -26,6 +32,8 @@ type fixture struct {
 	*Fixture
 	// needs are those that are set up before it, each behind those that it needs itself.
 	needs []*fixture
+	// width is that of its scope (ast.Fixture).
+	width int
 	// timeline is what it has made, and what it needs; facts are those of its own setup.
 	timeline *timeline
 	facts    *facts
@@ -36,7 +44,7 @@ func (x *expander) needs(needs []*syntax.Node, there []*fixture) (list []*fixtur
 	list = slices.Clip(there)
 	for i, node := range needs {
 		if first := slices.IndexFunc(needs, func(n *syntax.Node) bool { return n.Value == node.Value }); first < i {
-			x.errors.Report(diag.NameTaken, node.Span(), "the fixture %q stands here twice", node.Value)
+			x.errors.Report(diag.NameTaken, node.Span(), "the fixture %q occurs twice", node.Value)
 			continue
 		}
 		needed := x.fixture(node)
@@ -82,15 +90,29 @@ func (x *expander) make(written *ast.Fixture, from *module, name string) *fixtur
 	defer func() { x.current, x.timeline, x.facts, x.prefix = current, timeline, facts, prefix }()
 	x.current, x.timeline, x.facts, x.prefix = from, newTimeline(), newFacts(), name[:strings.LastIndex(name, ".")+1]
 	x.compiling = append(x.compiling, written)
-	made := &fixture{Fixture: &Fixture{Name: name, Shared: written.Shared()}, needs: x.needs(written.Needs, nil)}
+	made := &fixture{
+		Fixture: &Fixture{Name: name, Shared: written.Shared()}, needs: x.needs(written.Needs, nil),
+		width: written.Width(),
+	}
 	x.compiling = x.compiling[:len(x.compiling)-1]
-	for _, each := range made.needs {
-		if written.Shared() && !each.Shared {
+	if ast.Scopes()[made.width] == ast.ScopeRun {
+		made.Origin = from.file.Root.Source.Name
+		if !from.file.IsLibrary() {
 			x.errors.Report(
 				diag.FixtureScope, written.Scope.Span(),
-				"cases share the fixture %q, and it needs %q, of which each case has its own", name, each.Name,
+				"no other file can import the fixture %q, for this one has cases", name,
 			).
-				WithHint("give %s the scope file, too, or %s the scope case", each.Name, name)
+				WithHint("put it into a file of fragments and fixtures, which others import; or write scope: file")
+		}
+	}
+	for _, each := range made.needs {
+		if narrow := ast.Scopes()[each.width]; made.width > each.width {
+			x.errors.Report(
+				diag.FixtureScope, written.Scope.Span(),
+				"the fixture %q is shared and needs %q, of which each %s has its own", name, each.Name, narrow,
+			).
+				WithHint("give %s the scope %s, too, or %s the scope %s", each.Name, written.Scope.Value, name, narrow)
+			break
 		}
 	}
 	x.have(made.needs)
@@ -138,6 +160,52 @@ func (f *Fixture) rank() int {
 	return 0
 }
 
+// family sets which cases may share fixtures with one that was compiled: those of one combination of the file's
+// matrix, which have this number. If all fixtures have scope run, more cases of the run share them. Their fixtures
+// must come from the same files, imported under the same prefixes, in the same surroundings.
+func (x *expander) family(c *Case, number int, surroundings func() string) {
+	var shared []string
+	across := true
+	for _, each := range c.Fixtures {
+		if each.Shared {
+			prefix := each.Name[:strings.LastIndexByte(each.Name, '.')+1]
+			shared, across = append(shared, prefix+" "+each.Origin), across && each.Origin != ""
+		}
+	}
+	if len(shared) == 0 {
+		return
+	}
+	slices.Sort(shared)
+	c.Family, c.Across = strconv.Itoa(number), across
+	if across {
+		c.Family = fmt.Sprintf("%q %s", slices.Compact(shared), surroundings())
+	}
+}
+
+// surroundings are what fixtures of imported files depend on in the file that imports them. They are its roles with
+// buffers, devices and guests, and the defaults of its steps.
+func (x *expander) surroundings(roles []testbed.RoleConfig, params []Binding, combo combination) string {
+	sum := sha256.New()
+	for _, role := range roles {
+		if role.Guest != nil { // what it is, not where
+			copied := *role.Guest
+			fmt.Fprintf(sum, "%+v", copied.Script)
+			copied.Script, role.Guest = nil, nil
+			fmt.Fprintf(sum, "%+v", copied)
+		}
+		if role.Program != nil {
+			fmt.Fprintf(sum, "%+v", *role.Program)
+			role.Program = nil
+		}
+		fmt.Fprintf(sum, "%+v", role)
+	}
+	if defaults := x.file.Root.Get("defaults"); defaults != nil {
+		defaults.Write(sum)
+		fmt.Fprintf(sum, "%+v%s", params, combo.id()) // which they may name
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
 // ownFixtures compiles the fixtures of the file, also those that no case needs.
 func (x *expander) ownFixtures() {
 	for _, written := range x.file.Fixtures {
@@ -154,7 +222,7 @@ func (x *expander) unusedFixtures() {
 		if !x.needed[each] {
 			x.errors.Report(diag.Unused, each.Name.Span(), "no case needs the fixture %q", each.Name.Value).
 				WithHint(
-					"needs: [%s], in a case or beside \"cases\" for all of them; without a use, leave it out",
+					"needs: [%s], in a case, or next to \"cases\" for all of them; remove it if it is not used",
 					each.Name.Value,
 				)
 		}

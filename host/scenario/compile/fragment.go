@@ -95,6 +95,10 @@ func (x *expander) bindParam(
 	}
 	node, scope = scope.resolve(node)
 	bound := unbound(param)
+	if param.Untyped {
+		inner.names[word] = bound
+		return
+	}
 	defer func() { inner.names[word] = bound }()
 	if param.Type.Value == "map" {
 		if node.Kind != syntax.Mapping && !x.abstract {
@@ -105,7 +109,8 @@ func (x *expander) bindParam(
 		bound.mapping, bound.scope = node, scope
 		return
 	}
-	value := x.argument(x.paramArgument(param), node, place{scope: scope})
+	argument := x.paramArgument(param)
+	value := x.argument(argument, node, place{scope: scope})
 	if value == nil {
 		return
 	}
@@ -122,7 +127,7 @@ func (x *expander) bindParam(
 		}
 		known = nil
 	}
-	bound.kind, bound.value, bound.hex = paramType(param, known), known, value.Hex
+	bound.kind, bound.value, bound.hex, bound.show = paramType(param, known), known, value.Hex, shown(argument)
 	if !constant {
 		bound.word = x.wordOf(node, place{scope: scope})
 	}
@@ -135,7 +140,7 @@ type module struct {
 	fragments map[string]*ast.Fragment
 	fixtures  map[string]*ast.Fixture
 	imports   map[string]*module
-	// global is the scope of its fixtures, and of its fragments besides their parameters.  An imported file has no
+	// global is the scope of its fixtures, and of its fragments, without their parameters.  An imported file has no
 	// parameters.
 	global *scope
 }
@@ -192,18 +197,19 @@ func (x *expander) library(each *ast.Import, path string, chain []string) *modul
 	}
 	if !syntax.IsScenario(text) {
 		// A scenario from elsewhere may name any file, such as one with keys or passwords: none of its text is shown.
-		x.errors.Report(diag.Import, each.Path.Span(), "%s is no scenario", path).WithHint(
+		x.errors.Report(diag.Import, each.Path.Span(), "%s is not a scenario", path).WithHint(
 			"a file of fragments begins with: rdmarun: v1",
 		)
 		return nil
 	}
+	before := x.errors.Len()
 	root := syntax.Parse(diag.NewSource(path, text), x.errors)
 	if root == nil {
 		return nil
 	}
 	file := ast.Read(root, verb.NewTable(), x.errors)
 	switch {
-	case file == nil:
+	case file == nil, !file.IsLibrary() && x.errors.Len() > before: // it may be one with a key that is misspelled
 		return nil
 	case !file.IsLibrary():
 		x.errors.Report(
@@ -309,6 +315,6 @@ func lookUp[T any](x *expander, node *syntax.Node, kind kind[T]) (*T, *module) {
 		hint = diag.ThereAre(sortedKeys(there))
 	}
 	x.errors.Report(kind.unknown, node.Span(), "there is no %s %q", kind.what, node.Value).
-		WithHint("%s", cmp.Or(hint, kind.what+"s stand under the key \""+kind.what+"s\" of the file"))
+		WithHint("%s", cmp.Or(hint, "define "+kind.what+"s under the key \""+kind.what+"s\" of the file"))
 	return nil, nil
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // compileText takes a text through all stages.
-func compileText(text string, params map[string]string) (*compile.Program, *diag.List) {
+func compileText(text string, params map[string]string) (*compile.Scenario, *diag.List) {
 	errors := &diag.List{}
 	root := syntax.Parse(diag.NewSource("t.yaml", []byte(text)), errors)
 	if root == nil {
@@ -48,8 +48,8 @@ func FuzzCompile(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		program, errors := compileText(text, nil)
-		if program == nil && errors.Len() == 0 {
+		scenario, errors := compileText(text, nil)
+		if scenario == nil && errors.Len() == 0 {
 			t.Error("neither a program nor an error")
 		}
 		for _, d := range errors.Sorted() {

@@ -31,7 +31,7 @@ func (d *decoder) access(nodes []*syntax.Node, memory bool, s *scope) rdmacore.A
 	if memory && rights&(rdmacore.AccessRemoteWrite|rdmacore.AccessRemoteAtomic) != 0 &&
 		rights&rdmacore.AccessLocalWrite == 0 {
 		d.errors.Report(diag.Conflict, nodes[0].Span(), "%s needs LOCAL_WRITE too", rights&^rdmacore.AccessRemoteRead).
-			WithHint("ibv_reg_mr(3): who may not write itself cannot let others")
+			WithHint("ibv_reg_mr(3): a region without LOCAL_WRITE cannot allow remote writes")
 	}
 	return rights
 }
@@ -84,7 +84,7 @@ func (x *expander) guest(written *ast.Guest, optional bool) (*testbed.GuestConfi
 		}
 	}
 	config.Deterministic = isTrue(written.Deterministic)
-	config.Inputs = x.inputFiles(written)
+	config.Inputs = x.inputFiles(inputsOf(written))
 	at, err := x.program(written, config)
 	if at == nil {
 		return config, nil
@@ -129,7 +129,7 @@ func (x *expander) program(written *ast.Guest, config *testbed.GuestConfig) (at 
 	if !filepath.IsAbs(module) {
 		module = filepath.Join(filepath.Dir(x.file.Root.Source.Name), module)
 	}
-	config.Module = x.options.locate(module)
+	config.Module, config.SourceMap = x.options.locate(module), x.options.locate(guest.CodeOf(module).SourceMap)
 	if !guest.IsScript(module) || x.options.InspectModule == nil {
 		return written.Module, nil
 	}
@@ -150,8 +150,8 @@ func (x *expander) engine() (string, error) {
 	return guest.Engine()
 }
 
-// scriptIn is a script that stands in the scenario.  Empty lines before it make its lines those of the file, and blanks
-// its columns, where they do not become a part of a text.
+// scriptIn is a script in the scenario.  Empty lines before it make its lines those of the file, and blanks its
+// columns, where they do not become a part of a text.
 func scriptIn(node *syntax.Node) *guest.Script {
 	before := node.Position.Line - 1
 	if node.Style == syntax.Literal || node.Style == syntax.Folded {
@@ -193,9 +193,9 @@ func oneLine(text string) string {
 	return strings.Join(lines, " ")
 }
 
-// ofRole finds the file's guest of a role, and the place at which it is to be compiled for a step that starts it;
-// nil where there is none.
-func (x *expander) ofRole(step *ast.Step, at place) (*ast.Guest, place) {
+// ofRole finds the role of a step in the file, and the place of its guest or program for a step that starts it. It
+// returns nil where there is none.
+func (x *expander) ofRole(step *ast.Step, at place) (*ast.Role, place) {
 	name, s := at.role, x.global
 	if r := x.roles[at.role]; r != nil && r.group != nil {
 		name, s = r.group.name, s.inner()
@@ -205,14 +205,14 @@ func (x *expander) ofRole(step *ast.Step, at place) (*ast.Guest, place) {
 		s.add(indexName, expression.Integer, nil)
 	}
 	for _, written := range x.file.Roles {
-		if written.Name.Value == name && written.Guest != nil {
-			return written.Guest, place{scope: s, role: at.role, anyRole: at.anyRole}
+		if written.Name.Value == name {
+			return written, place{scope: s, role: at.role, anyRole: at.anyRole}
 		}
 	}
 	return nil, at
 }
 
-// texts compiles words that a program is given.
+// texts compiles words that a guest or a program is given.
 func (d *decoder) texts(nodes []*syntax.Node, at place) *Value {
 	values := make([]*Value, 0, len(nodes))
 	for _, node := range nodes {
@@ -247,38 +247,52 @@ func (call *Call) give(name string, value *Value) {
 	}
 }
 
-// guestStep compiles what is done with the guest of a role.
-func (x *expander) guestStep(step *ast.Step, at place) Action {
+// executableStep compiles what is done with the guest or the program of a role.
+func (x *expander) executableStep(step *ast.Step, at place, kind executable, operations []string) Action {
 	operation := step.Body.Value
-	role, at := x.roleOf(step, at, true, false)
-	if !slices.Contains(ast.GuestActions, operation) {
+	role, at := x.roleOf(step, at, kind, false)
+	if !slices.Contains(operations, operation) {
 		return &Block{}
 	}
-	call := x.stepVerb("guest "+operation, step, at)
-	call.Role = role
-	call.Expect = x.expectations(step, call.Verb, nil, at)
-	if step.AnyResult || step.Expect != nil && step.Expect.Get("exit") == nil {
-		call.Expect = slices.DeleteFunc(call.Expect, func(e Expectation) bool { return e.Default })
-	}
-	switch operation {
-	case "call":
+	call := x.executableCall(kind.does()+" "+operation, step, role, at)
+	starts := operation == "start" || operation == "run"
+	switch {
+	case operation == "call":
 		call.give("function", x.invocation(step, at))
-	case "start", "run":
+	case operation == "signal" && step.Signal != nil:
+		call.give("signal", x.scalar(&call.Verb.Arguments[call.Verb.Argument("signal")], step.Signal, at))
+	case starts && kind == aGuest:
 		x.begin(step, call, at)
+	case starts:
+		x.launch(step, call, at)
 	}
 	x.asOf(step, call, nil, at)
 	return call
 }
 
+// executableCall begins the call of a step of a guest or a program.  An expected end is any, unless the step expects an
+// exit code.
+func (x *expander) executableCall(name string, step *ast.Step, role *Value, at place) *Call {
+	call := x.stepVerb(name, step, at)
+	call.Role = role
+	call.Expect = x.expectations(step, call.Verb, nil, at)
+	if step.AnyResult || step.Expect != nil && step.Expect.Get("exit") == nil {
+		call.Expect = slices.DeleteFunc(call.Expect, func(e Expectation) bool { return e.Default })
+	}
+	return call
+}
+
 // begin gives a step that starts a guest what the program gets: the role's, but for arguments of the step's own.
 func (x *expander) begin(step *ast.Step, call *Call, at place) {
-	written, there := x.ofRole(step, at)
-	if written != nil {
-		call.give("input", x.input(written, there))
+	role, there := x.ofRole(step, at)
+	written := &ast.Guest{}
+	if role != nil && role.Guest != nil {
+		written = role.Guest
+		call.give("input", x.input(inputsOf(written), written.Allow, there).ofFile())
 	}
 	switch {
-	case step.Args == nil && written != nil && len(written.Args) > 0:
-		call.give("args", x.texts(written.Args, there))
+	case step.Args == nil && len(written.Args) > 0:
+		call.give("args", x.texts(written.Args, there).ofFile())
 	case step.Args == nil:
 	case step.Args.Kind != syntax.Sequence:
 		x.errors.Report(diag.WrongShape, step.Args.Span(), "args is a list of words")
@@ -329,7 +343,7 @@ func (x *expander) signature(function string, step *ast.Step, at place) (signatu
 	}
 	if strings.Trim(signature.Params+signature.Results, "iI") != "" || len(signature.Results) > 1 {
 		x.errors.Report(
-			diag.GuestFunction, step.Function.Span(), "a step cannot call %q, whose type is %s", function, signature,
+			diag.GuestFunction, step.Function.Span(), "a step cannot call %q of type %s", function, signature,
 		).
 			WithHint("a step gives integers, i32 and i64, and takes one at most")
 		return signature, false

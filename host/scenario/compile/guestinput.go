@@ -21,25 +21,33 @@ import (
 	"rdmarun/host/scenario/verb"
 )
 
-// Bounds of what a guest of a scenario reads.
+// Bounds of what a guest or a program of a scenario reads.
 const (
 	maxInput  = 16 << 20 // bytes of a file
-	maxInputs = 64 << 20 // of all those of a guest
-	maxFiles  = 1000     // that a guest has
+	maxInputs = 64 << 20 // of all those of one
+	maxFiles  = 1000     // that one has
 )
 
-// inputFiles reads the files of the host that a guest is given, and lists them.  It also checks that the guest's names
-// for them do not conflict.
-func (x *expander) inputFiles(written *ast.Guest) []string {
-	for _, pair := range written.Env {
+// inputs are what the file gives a guest or a program.
+type inputs struct {
+	env, files []syntax.Pair
+	stdin      *syntax.Node
+}
+
+func inputsOf(written *ast.Guest) inputs { return inputs{written.Env, written.Files, written.Stdin} }
+
+// inputFiles reads the files of the host that a guest or a program is given, and lists them.  It also checks that the
+// names for them do not conflict.
+func (x *expander) inputFiles(written inputs) []string {
+	for _, pair := range written.env {
 		if name := pair.Key.Value; name == "" || strings.ContainsAny(name, "=\x00") {
 			x.errors.Report(diag.BadName, pair.Key.Span(), "%q cannot be the name of a variable", name)
 		}
 	}
-	x.guestPaths(written.Files)
+	x.inputPaths(written.files)
 	var found []string
 	size := 0
-	for _, node := range append([]*syntax.Node{written.Stdin}, values(written.Files)...) {
+	for _, node := range append([]*syntax.Node{written.stdin}, values(written.files)...) {
 		file := fileOf(node)
 		if file == nil {
 			continue
@@ -50,7 +58,7 @@ func (x *expander) inputFiles(written *ast.Guest) []string {
 		}
 		located, text, err := x.readInput(name)
 		if size += len(text); err == nil && size > maxInputs {
-			err = fmt.Errorf("with it the files of this guest have more than %d MiB", maxInputs>>20)
+			err = fmt.Errorf("with it these files have more than %dMiB together", maxInputs>>20)
 		}
 		if err != nil {
 			x.unreadableInput(file, err)
@@ -67,7 +75,7 @@ func (x *expander) inputFiles(written *ast.Guest) []string {
 var (
 	errLeads   = errors.New("it is not in the folder of the scenario")
 	errNoFile  = errors.New("it is not a file")
-	errTooLong = fmt.Errorf("it has more than %d MiB", maxInput>>20)
+	errTooLong = fmt.Errorf("it has more than %dMiB", maxInput>>20)
 )
 
 func (x *expander) unreadableInput(file *syntax.Node, err error) {
@@ -80,7 +88,7 @@ func (x *expander) unreadableInput(file *syntax.Node, err error) {
 	}
 	wrong := x.errors.Report(diag.Unreadable, file.Span(), "the file cannot be read: %s", err)
 	if errors.Is(err, errLeads) {
-		wrong.WithHint("a guest reads nothing else of the host; copy it there, or move the scenario to a folder above")
+		wrong.WithHint("nothing else of the host is read; copy it there, or move the scenario to a folder above")
 	}
 }
 
@@ -121,26 +129,28 @@ func readIn(folder, name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, maxInput+1))
 }
 
-// guestPaths checks the paths by which a guest finds its files.
-func (x *expander) guestPaths(files []syntax.Pair) {
+// inputPaths checks the paths by which a guest or a program finds its files.
+func (x *expander) inputPaths(files []syntax.Pair) {
 	if len(files) > maxFiles {
-		x.errors.Report(diag.OutOfRange, files[maxFiles].Key.Span(), "a guest has %d files at most", maxFiles)
+		x.errors.Report(diag.OutOfRange, files[maxFiles].Key.Span(), "there are %d files at most", maxFiles)
 	}
 	seen := make(map[string]*syntax.Node)
 	for _, pair := range files {
-		name := guestPath(pair.Key)
+		name := inputPath(pair.Key)
 		if !fs.ValidPath(name) || name == "." || strings.ContainsRune(name, 0) {
 			x.errors.Report(diag.BadName, pair.Key.Span(), "%q cannot be the path of a file", pair.Key.Value).
-				WithHint("as the guest opens it, whole: /etc/peer.conf")
+				WithHint("a guest opens it so: /etc/peer.conf; a program in its folder: peer.conf")
 			continue
 		}
 		seen[name] = pair.Key
 	}
 	for _, pair := range files {
-		name := guestPath(pair.Key)
+		name := inputPath(pair.Key)
 		for folder := path.Dir(name); folder != "." && folder != "/"; folder = path.Dir(folder) {
 			if seen[folder] != nil {
-				x.errors.Report(diag.Conflict, pair.Key.Span(), "%q is a file, so it is no folder", seen[folder].Value)
+				x.errors.Report(
+					diag.Conflict, pair.Key.Span(), "%q is a file, so it is not a folder", seen[folder].Value,
+				)
 				break
 			}
 		}
@@ -150,8 +160,8 @@ func (x *expander) guestPaths(files []syntax.Pair) {
 	}
 }
 
-// guestPath is a path of a guest as package io/fs has paths.
-func guestPath(key *syntax.Node) string { return strings.TrimPrefix(key.Value, "/") }
+// inputPath is the path of a file as package io/fs has paths.
+func inputPath(key *syntax.Node) string { return strings.TrimPrefix(key.Value, "/") }
 
 // fileOf is the name of a file of the host; nil for what is a text.
 func fileOf(node *syntax.Node) *syntax.Node {
@@ -169,34 +179,35 @@ func values(pairs []syntax.Pair) []*syntax.Node {
 	return nodes
 }
 
-// finding is one thing of what a guest finds when it starts.
+// finding is one thing of what a guest or a program finds when it starts.
 type finding struct {
 	value *Value
-	put   func(to *testbed.GuestInput, value any)
+	put   func(to *testbed.Input, value any)
 }
 
-// input compiles what a guest finds when it starts, and what it may do; nil for nothing.
-func (x *expander) input(written *ast.Guest, at place) *Value {
+// input compiles what a guest or a program finds when it starts, and what a guest may do (nil: everything); nil for
+// nothing.
+func (x *expander) input(written inputs, allow *ast.Allow, at place) *Value {
 	var parts []finding
-	for _, pair := range written.Env {
+	for _, pair := range written.env {
 		name := pair.Key.Value
 		parts = append(parts, finding{
-			x.variable(pair, at), func(to *testbed.GuestInput, value any) { to.Env[name] = value.(string) },
+			x.variable(pair, at), func(to *testbed.Input, value any) { to.Env[name] = value.(string) },
 		})
 	}
-	for _, pair := range written.Files {
-		name := guestPath(pair.Key)
+	for _, pair := range written.files {
+		name := inputPath(pair.Key)
 		parts = append(parts, finding{
-			x.content(pair.Value, at), func(to *testbed.GuestInput, value any) { to.Files[name] = value.(string) },
+			x.content(pair.Value, at), func(to *testbed.Input, value any) { to.Files[name] = value.(string) },
 		})
 	}
-	if written.Stdin != nil {
+	if written.stdin != nil {
 		parts = append(parts, finding{
-			x.content(written.Stdin, at), func(to *testbed.GuestInput, value any) { to.Stdin = value.(string) },
+			x.content(written.stdin, at), func(to *testbed.Input, value any) { to.Stdin = value.(string) },
 		})
 	}
-	if written.Allow != nil {
-		parts = append(parts, x.allowed(written.Allow, at)...)
+	if allow != nil {
+		parts = append(parts, x.allowed(allow, at)...)
 	}
 	if len(parts) == 0 {
 		return nil
@@ -208,7 +219,7 @@ func (x *expander) input(written *ast.Guest, at place) *Value {
 		}
 	}
 	return x.combined(diag.Span{}, values, func(values []any) (any, error) {
-		input := testbed.GuestInput{Env: make(map[string]string), Files: make(map[string]string)}
+		input := testbed.Input{Env: make(map[string]string), Files: make(map[string]string)}
 		for i, value := range values {
 			parts[i].put(&input, value)
 		}
@@ -216,7 +227,7 @@ func (x *expander) input(written *ast.Guest, at place) *Value {
 	})
 }
 
-// variable compiles a variable of a guest's environment.
+// variable compiles a variable of the environment.
 func (x *expander) variable(pair syntax.Pair, at place) *Value {
 	return x.made(x.text(pair.Key.Value, pair.Value, at), pair.Value, func(text string) (any, error) {
 		if strings.ContainsRune(text, 0) {
@@ -226,7 +237,7 @@ func (x *expander) variable(pair syntax.Pair, at place) *Value {
 	})
 }
 
-// content compiles what a guest reads.
+// content compiles what a guest or a program reads.
 func (x *expander) content(node *syntax.Node, at place) *Value {
 	switch file := fileOf(node); {
 	case file != nil:
@@ -249,14 +260,14 @@ func (x *expander) made(text *Value, node *syntax.Node, of func(text string) (an
 func (x *expander) allowed(allow *ast.Allow, at place) []finding {
 	var parts []finding
 	each := func(
-		key string, nodes []*syntax.Node, begin func(*testbed.GuestInput), value func(*syntax.Node) *Value,
-		put func(*testbed.GuestInput, any),
+		key string, nodes []*syntax.Node, begin func(*testbed.Input), value func(*syntax.Node) *Value,
+		put func(*testbed.Input, any),
 	) {
 		if allow.Node.Get(key) == nil {
 			return
 		}
 		parts = append(parts, finding{
-			constant(key, allow.Node.Span()), func(to *testbed.GuestInput, _ any) { begin(to) },
+			constant(key, allow.Node.Span()), func(to *testbed.Input, _ any) { begin(to) },
 		})
 		for _, node := range nodes {
 			parts = append(parts, finding{value(node), put})
@@ -265,23 +276,23 @@ func (x *expander) allowed(allow *ast.Allow, at place) []finding {
 	rule := func(node *syntax.Node) *Value {
 		return x.made(x.text("a rule", node, at), node, func(text string) (any, error) { return guest.ParseRule(text) })
 	}
-	each("bind", allow.Bind, func(to *testbed.GuestInput) { to.Rules.Bind = []guest.AddressRule{} }, rule,
-		func(to *testbed.GuestInput, value any) {
+	each("bind", allow.Bind, func(to *testbed.Input) { to.Rules.Bind = []guest.AddressRule{} }, rule,
+		func(to *testbed.Input, value any) {
 			to.Rules.Bind = append(to.Rules.Bind, value.(guest.AddressRule))
 		})
-	each("connect", allow.Connect, func(to *testbed.GuestInput) { to.Rules.Connect = []guest.AddressRule{} }, rule,
-		func(to *testbed.GuestInput, value any) {
+	each("connect", allow.Connect, func(to *testbed.Input) { to.Rules.Connect = []guest.AddressRule{} }, rule,
+		func(to *testbed.Input, value any) {
 			to.Rules.Connect = append(to.Rules.Connect, value.(guest.AddressRule))
 		})
-	each("devices", allow.Devices, func(to *testbed.GuestInput) { to.Rules.Devices = []string{} },
+	each("devices", allow.Devices, func(to *testbed.Input) { to.Rules.Devices = []string{} },
 		func(node *syntax.Node) *Value { return x.text("a device", node, at) },
-		func(to *testbed.GuestInput, value any) {
+		func(to *testbed.Input, value any) {
 			to.Rules.Devices = append(to.Rules.Devices, value.(string))
 		})
-	each("calls", allow.Calls, func(to *testbed.GuestInput) { to.Deny = guest.AllCalls() },
+	each("calls", allow.Calls, func(to *testbed.Input) { to.Deny = guest.AllCalls() },
 		func(node *syntax.Node) *Value {
 			return x.scalar(&verb.Argument{Name: "calls", Type: verb.Word, Words: guest.CallNames()}, node, at)
 		},
-		func(to *testbed.GuestInput, value any) { to.Deny &^= guest.Calls(value.(string)) })
+		func(to *testbed.Input, value any) { to.Deny &^= guest.Calls(value.(string)) })
 	return parts
 }

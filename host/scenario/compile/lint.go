@@ -82,15 +82,19 @@ func (f *facts) since(earlier *facts) *facts {
 // note keeps the facts of a step, and makes the checks that need one step alone.
 func (x *expander) note(step *ast.Step, call *Call, at place) {
 	seen := noted{Call: call, role: at.role, conditional: x.facts.conditional > 0}
-	if step.Verb.Measures {
+	switch {
+	case step.Verb.Measures:
 		x.measuring(call)
+	case step.Verb.OfProgram:
+		x.printing(call, at)
+	}
+	if step.Verb.PrivateData != nil {
+		x.lintPrivateData(call, at)
 	}
 	switch step.Verb.Name {
-	case "connect", "accept", "reject":
-		x.lintPrivateData(call, at)
-	case "wait_event":
+	case verb.WaitEvent:
 		x.lintPadding(call)
-	case "poll":
+	case verb.Poll:
 		seen.limit = x.limitOfRNR(step, call, at)
 	}
 	x.facts.calls = append(x.facts.calls, seen)
@@ -99,11 +103,11 @@ func (x *expander) note(step *ast.Step, call *Call, at place) {
 // known is the call with those of its arguments that are known before the run.
 func (call *Call) known() *verb.Call {
 	count := len(call.Arguments)
-	known := &verb.Call{Verb: call.Verb, Arguments: make([]any, count), Later: make([]bool, count)}
+	known := &verb.Call{Verb: call.Verb, Arguments: make([]any, count), Deferred: make([]bool, count)}
 	for i, value := range call.Arguments {
 		if value != nil {
 			constant, ok := value.Constant()
-			known.Arguments[i], known.Later[i] = constant, !ok
+			known.Arguments[i], known.Deferred[i] = constant, !ok
 		}
 	}
 	return known
@@ -138,12 +142,6 @@ func (call *Call) given(name string) (known any, span diag.Span, ok bool) {
 
 func (call *Call) expectsErrno() bool {
 	return call.Any || slices.ContainsFunc(call.Expect, func(e Expectation) bool { return e.Field == Errno })
-}
-
-// sendVerbs are the verbs that post sends; true for READs and atomics, of which only a few can be outstanding.
-var sendVerbs = map[string]bool{
-	"post_send": false, "post_write": false, "post_read": true, "post_atomic": true, "post_atomic_write": true,
-	"post_flush": true,
 }
 
 // rnrTimer is the RNR timer of connections by rdma_cm, code 0 (IBTA volume 1, table 45).
@@ -229,18 +227,18 @@ func (x *expander) lintCase() {
 	looked := make(map[string]bool) // attributes of queue pairs that steps expect something of
 	for _, call := range x.facts.calls {
 		rnrSet = rnrSet || call.setsRNR()
-		if _, is := sendVerbs[call.Verb.Name]; is {
+		if call.Verb.Sends {
 			sends[call.role] = true
 		}
 		switch call.Verb.Name {
-		case "accept":
+		case verb.Accept:
 			accepts[call.role] = true
 			fallthrough
-		case "connect":
+		case verb.Connect:
 			if value, span, ok := call.given("initiator_depth"); ok && value == 0 && call.role != "" {
 				zeroDepth[call.role] = span
 			}
-		case "query_qp":
+		case verb.QueryQP:
 			for _, e := range call.Expect {
 				looked[e.Field] = looked[e.Field] || !e.Default
 			}
@@ -257,7 +255,7 @@ func (x *expander) lintCase() {
 				quantity.Time(call.limit.constant.(time.Duration)), quantity.Time(rnrTimer)).
 				WithHint("an rnr_retry_count of 0 alone fails at once")
 		}
-		if depth, zero := zeroDepth[call.role]; zero && sendVerbs[call.Verb.Name] && !call.expectsErrno() {
+		if depth, zero := zeroDepth[call.role]; zero && call.Verb.Outstanding && !call.expectsErrno() {
 			x.errors.Report(
 				diag.ReadWithoutDepth, call.span, "%s may have no READ or atomic outstanding: its initiator_depth is 0",
 				call.role,
@@ -265,7 +263,7 @@ func (x *expander) lintCase() {
 				WithHint("see line %d; the request will fail or never complete", depth.Line)
 		}
 		x.lintRetryCounts(call.Call, looked)
-		if call.Verb.Name != "connect" || len(accepts) == 0 || acceptorSends || looked["rnr_retry"] {
+		if call.Verb.Name != verb.Connect || len(accepts) == 0 || acceptorSends || looked["rnr_retry"] {
 			continue
 		}
 		if _, span, ok := call.given("rnr_retry_count"); ok {
@@ -278,13 +276,13 @@ func (x *expander) lintCase() {
 	}
 }
 
-// mostRetries is what three bits hold (rdma_connect(3), INFINIBAND SPECIFIC).
-const mostRetries = 7
+// maxRetries is what three bits hold (rdma_connect(3), INFINIBAND SPECIFIC).
+const maxRetries = 7
 
 // lintRetryCounts finds counts that do not arrive at the queue pair as they are written.  A scenario that queries the
 // attribute gets no warning.
 func (x *expander) lintRetryCounts(call *Call, looked map[string]bool) {
-	if call.Verb.Name != "connect" && call.Verb.Name != "accept" {
+	if call.Verb.Name != verb.Connect && call.Verb.Name != verb.Accept {
 		return
 	}
 	for name, attribute := range map[string]string{"retry_count": "retry_cnt", "rnr_retry_count": "rnr_retry"} {
@@ -292,14 +290,14 @@ func (x *expander) lintRetryCounts(call *Call, looked map[string]bool) {
 		if !ok || looked[attribute] {
 			continue
 		}
-		if value.(int) > mostRetries {
+		if value.(int) > maxRetries {
 			x.errors.Report(
 				diag.RetryCountLarge, span, "%s is %d, and counts have three bits: the kernel makes 7 of it", name,
 				value,
 			).
 				WithHint("rdma_connect(3), INFINIBAND SPECIFIC; 7 says the same")
 		}
-		if name == "retry_count" && call.Verb.Name == "accept" {
+		if name == "retry_count" && call.Verb.Name == verb.Accept {
 			x.errors.Report(diag.AcceptRetryCount, span, "accept ignores retry_count (rdma_accept(3))").
 				WithHint("the count of both sides is that of connect")
 		}
@@ -335,8 +333,8 @@ func (rs *resolver) requires(requirement string) bool {
 	return slices.ContainsFunc(rs.file.Requires, func(n *syntax.Node) bool { return n.Value == requirement })
 }
 
-// limitOfRNR is the limit of time of a poll that expects a send to fail for lack of receives, where that is below the
-// RNR timer; nil for any other.
+// limitOfRNR is the time limit of a poll that expects a send to fail for lack of receives. It returns the limit if
+// that is below the RNR timer; nil for any other.
 func (x *expander) limitOfRNR(step *ast.Step, call *Call, at place) *Value {
 	node := step.Took.Get("max")
 	if node == nil || node.Kind != syntax.Scalar {
@@ -366,20 +364,14 @@ const (
 	spaceIPOIB = "IPOIB"
 )
 
-// privateDataLimits are the bytes of private data that a message carries on InfiniBand and RoCE, for connections
-// and for datagrams: rdma_connect(3), rdma_accept(3), rdma_reject(3).
-var privateDataLimits = map[string]struct{ connection, datagram int }{
-	"connect": {56, 180}, "accept": {196, 136}, "reject": {148, 136},
-}
-
 // portSpaceOf is the port space of the endpoint that a call makes, "" when it is known only in the run.
 func (f *facts) portSpaceOf(call *Call, role string) string {
 	switch call.Verb.Name {
-	case "create_id":
+	case verb.CreateID:
 		return call.text("port_space")
-	case "wait_event", "get_request":
+	case verb.WaitEvent, verb.GetRequest:
 		return f.portSpaceNamed(call, role)
-	case "create_ep", "bind":
+	case verb.CreateEP, verb.Bind:
 		return spaceTCP
 	}
 	return "" // get_event: of whichever endpoint
@@ -398,13 +390,13 @@ func (call *Call) text(name string) string {
 func (x *expander) lintPrivateData(call *Call, at place) {
 	value, span, ok := call.given("private_data")
 	data, isData := value.(verb.DataValue)
-	limits := privateDataLimits[call.Verb.Name]
-	limit, space := limits.connection, x.facts.portSpaceNamed(call, at.role)
+	limits := call.Verb.PrivateData
+	limit, space := limits.Connection, x.facts.portSpaceNamed(call, at.role)
 	switch space {
 	case spaceUDP, spaceIPOIB:
-		limit = limits.datagram
+		limit = limits.Datagram
 	case "": // not known before the run
-		limit = max(limits.connection, limits.datagram)
+		limit = max(limits.Connection, limits.Datagram)
 	}
 	if !ok || !isData || len(data.Bytes) <= limit || call.expectsErrno() || x.requires("transport.iwarp") {
 		return
@@ -426,7 +418,7 @@ func (x *expander) checkStretch(call *Call, at place) {
 	switch {
 	case x.abstract || x.facts.conditional > 0:
 		return // what an `if` guards may be right where it runs
-	case call.Verb.Argument("offset") < 0 || call.Verb.Name == "rereg":
+	case call.Verb.Argument("offset") < 0 || call.Verb.Name == verb.Rereg:
 		return // the part that rereg names is for ibv_rereg_mr to judge
 	}
 	name, known := call.constant("buffer").(verb.BufferName)

@@ -90,6 +90,14 @@ func parseFraction(text string) (float64, *problem) {
 	return f, nil
 }
 
+func parseFloat(text string) (float64, *problem) {
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
+		return 0, wrongType("a number", quoted(text), "")
+	}
+	return f, nil
+}
+
 func parseBoolean(text string) (bool, *problem) {
 	switch text {
 	case "true":
@@ -122,7 +130,7 @@ func parseStatus(text string) (int, *problem) {
 		return reason, nil
 	}
 	names := append(verb.ErrnoNames(), verb.RejectReasons()...)
-	return 0, diag.Wrong(diag.NotOneOf, quoted(text)+" is no status of an event", diag.DidYouMean(text, names))
+	return 0, diag.Wrong(diag.NotOneOf, quoted(text)+" is not a status of an event", diag.DidYouMean(text, names))
 }
 
 // noErrno is the errno 0 of a call that must succeed, in `expect: {errno: 0}`.
@@ -184,7 +192,11 @@ func checkBounds(argument *verb.Argument, n int64, show func(int64) string) *pro
 	if inside {
 		return nil
 	}
-	return outOfRange(argument, show(n), show)
+	wrong := outOfRange(argument, show(n), show)
+	if n == 0 && strings.Contains(argument.Doc, "default none") {
+		wrong.Hint = fmt.Sprintf("leave out %q for none", argument.Name)
+	}
+	return wrong
 }
 
 func outOfRange(argument *verb.Argument, value string, show func(int64) string) *problem {

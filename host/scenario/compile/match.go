@@ -35,7 +35,7 @@ type matcher struct {
 }
 
 // ordered are the types that have an order.
-var ordered = []verb.Type{verb.Integer, verb.Unsigned, verb.Size, verb.Duration, verb.Status}
+var ordered = []verb.Type{verb.Integer, verb.Unsigned, verb.Size, verb.Duration, verb.Status, verb.Rate, verb.Number}
 
 const orderedTypes = "numbers and durations"
 
@@ -206,16 +206,19 @@ func (d *decoder) anyOf(argument *verb.Argument, pair syntax.Pair, _ *syntax.Nod
 // pattern compiles {re: ..}, a regular expression of Go's syntax.
 func (d *decoder) pattern(_ *verb.Argument, pair syntax.Pair, _ *syntax.Node, at place) []*Value {
 	text := d.scalar(&verb.Argument{Name: "re", Type: verb.Text}, pair.Value, at)
-	return []*Value{d.converted(text, func(v any) (any, error) {
-		compiled, err := regexp.Compile(v.(string))
-		if err != nil {
-			return nil, diag.Wrong(
-				diag.WrongType, "not a regular expression: "+strings.TrimPrefix(err.Error(), "error parsing regexp: "),
-				"the syntax is that of RE2",
-			)
-		}
-		return compiled, nil
-	})}
+	return []*Value{d.converted(text, compilePattern)}
+}
+
+// compilePattern makes a *regexp.Regexp of a text.
+func compilePattern(text any) (any, error) {
+	compiled, err := regexp.Compile(text.(string))
+	if err != nil {
+		return nil, diag.Wrong(
+			diag.WrongType, "not a regular expression: "+strings.TrimPrefix(err.Error(), "error parsing regexp: "),
+			"the syntax is that of RE2",
+		)
+	}
+	return compiled, nil
 }
 
 // approx compiles {approx: x, tol: 5%}; the tolerance is a part of x, or an amount.
@@ -241,7 +244,9 @@ func (d *decoder) tolerance(argument *verb.Argument, node *syntax.Node, at place
 	}
 	p, err := strconv.ParseFloat(number, 64)
 	if err != nil || p < 0 {
-		return d.refuse(diag.WrongType, node.Span(), "write 5%, or an amount", "%s is no tolerance", quoted(node.Value))
+		return d.refuse(
+			diag.WrongType, node.Span(), "write 5%, or an amount", "%s is not a tolerance", quoted(node.Value),
+		)
 	}
 	return constant(percent(p), node.Span())
 }
@@ -279,16 +284,16 @@ func (m *matcher) describe(operands []any, show func(any) string) string {
 }
 
 // around is the range of approx.
-func around(operands []any) (low, high *big.Int) {
+func around(operands []any) (low, high *big.Rat) {
 	center, width := number(operands[0]), number(operands[1])
 	if p, relative := operands[1].(percent); relative {
-		part := new(big.Float).Mul(new(big.Float).SetInt(new(big.Int).Abs(center)), big.NewFloat(float64(p)))
-		width, _ = part.Quo(part, big.NewFloat(100)).Int(nil)
+		part := new(big.Rat).Mul(new(big.Rat).Abs(center), number(float64(p)))
+		width = part.Quo(part, big.NewRat(100, 1))
 	}
-	return new(big.Int).Sub(center, width), new(big.Int).Add(center, width)
+	return new(big.Rat).Sub(center, width), new(big.Rat).Add(center, width)
 }
 
-// compareNumbers compares two integers, signed or not, or two times.
+// compareNumbers compares two numbers, or two times.
 func compareNumbers(a, b any) int { return number(a).Cmp(number(b)) }
 
 func equal(got, want any) bool {
@@ -321,19 +326,24 @@ func asBytes(value any) []byte {
 	return nil
 }
 
-// number makes integers, with a sign or without, and durations comparable.
-func number(value any) *big.Int {
-	if d, is := value.(time.Duration); is {
-		return big.NewInt(int64(d))
+// number makes integers, with a sign or without, fractions and durations comparable.
+func number(value any) *big.Rat {
+	switch v := value.(type) {
+	case time.Duration:
+		return big.NewRat(int64(v), 1)
+	case float64:
+		if exact := new(big.Rat).SetFloat64(v); exact != nil {
+			return exact
+		}
 	}
 	if n := expression.Exact(value); n != nil {
-		return n
+		return new(big.Rat).SetInt(n)
 	}
-	return new(big.Int)
+	return new(big.Rat)
 }
 
-// longestShown is how many bytes of data a message shows.
-const longestShown = 48
+// maxShown is how many bytes of data a message shows.
+const maxShown = 48
 
 // Show prints a value of the field, in hex where the scenario writes it so or the kernel's tools do.
 func (e *Expectation) Show(value any) string {
@@ -374,6 +384,10 @@ func Show(value any, t verb.Type) string {
 		}
 	case time.Duration:
 		return quantity.Time(v)
+	case float64:
+		if t == verb.Rate {
+			return quantity.Rate(v)
+		}
 	case verb.DataValue:
 		return showBytes(v.Bytes)
 	case []byte:
@@ -408,7 +422,7 @@ func Show(value any, t verb.Type) string {
 func showBytes(b []byte) string {
 	body := bytes.TrimRight(b, "\x00") // private data is padded with zeros
 	padding := len(b) - len(body)
-	shown := body[:min(len(body), longestShown)]
+	shown := body[:min(len(body), maxShown)]
 	text := fmt.Sprintf("% x", shown)
 	if printable(shown) {
 		text = fmt.Sprintf("%q", shown)

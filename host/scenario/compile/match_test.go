@@ -115,16 +115,21 @@ func TestShow(t *testing.T) {
 	}
 }
 
-// TestLimitShow: a rate has four digits, and none that arithmetic has made.
+// TestLimitShow: a threshold shows what was found as tables do, and all its digits where it would look like the limit.
 func TestLimitShow(t *testing.T) {
 	for _, test := range []struct {
-		got  float64
-		want string
+		unit       unit
+		got, bound float64
+		want       string
 	}{
-		{113_600_000, "113.6Mbit/s"}, {1.234567e9, "1.235Gbit/s"}, {0, "0bit/s"}, {7, "7bit/s"},
-		{999_960_000, "1Gbit/s"}, {85_300_000_000, "85.3Gbit/s"},
+		{bitsPerSecond, 113_600_000, 1e9, "114 Mbit/s"}, {bitsPerSecond, 0, 1, "0 bit/s"},
+		{bitsPerSecond, 85_300_000_000, 1, "85.3 Gbit/s"},
+		{bitsPerSecond, 99_960_000_000, 1e11, "99.96Gbit/s"},
+		{perSecond, 16_750, 1, "16.8 k/s"}, {perSecond, 16_750, 16_800, "16750/s"},
+		{nanoseconds, 1_318_911, 1e6, "1.32 ms"}, {nanoseconds, 1_318_911, 1_320_000, "1.318911ms"},
+		{nanoseconds, 1_320_000, 1_320_000, "1.32 ms"}, {nanoseconds, 26_207, 26_000, "26.2 us"},
 	} {
-		if got := (&Limit{unit: bitsPerSecond}).Show(test.got); got != test.want {
+		if got := (&Limit{unit: test.unit}).Show(test.got, test.bound); got != test.want {
 			t.Errorf("%v: %s, want %s", test.got, got, test.want)
 		}
 	}

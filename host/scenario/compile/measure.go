@@ -16,8 +16,8 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// longestSweep bounds how many sizes one measurement has.
-const longestSweep = 4096
+// maxSweep bounds how many sizes one measurement has.
+const maxSweep = 4096
 
 // powersKey is the key of {pow2: [a, b]}.
 const powersKey = "pow2"
@@ -70,7 +70,7 @@ func powers(low, high int) ([]int, *problem) {
 	if list == nil {
 		return nil, diag.Wrong(
 			diag.OutOfRange, fmt.Sprintf("there is no power of two from %d to %d", low, high),
-			"the smallest stands first",
+			"write the smallest first",
 		)
 	}
 	return list, nil
@@ -80,8 +80,8 @@ func checkSizes(argument *verb.Argument, list []int) *problem {
 	switch {
 	case len(list) == 0:
 		return diag.Wrong(diag.EmptyList, argument.Name+" without a size", "")
-	case len(list) > longestSweep:
-		return diag.Wrong(diag.OutOfRange, fmt.Sprintf("%d sizes are more than %d", len(list), longestSweep), "")
+	case len(list) > maxSweep:
+		return diag.Wrong(diag.OutOfRange, fmt.Sprintf("%d sizes are more than %d", len(list), maxSweep), "")
 	}
 	seen := make(map[int]bool)
 	for _, size := range list {
@@ -91,7 +91,7 @@ func checkSizes(argument *verb.Argument, list []int) *problem {
 			return bad
 		}
 		if seen[size] {
-			return diag.Wrong(diag.NameTaken, quantity.Size(int64(size))+" stands there twice", "")
+			return diag.Wrong(diag.NameTaken, quantity.Size(int64(size))+" occurs twice", "")
 		}
 		seen[size] = true
 	}
@@ -192,29 +192,49 @@ func (s *source) isOf(t *Threshold) bool {
 	return true
 }
 
-// enter notes that what is compiled next stands in a step.
+// enter notes that what is compiled next is in a step.
 func (x *expander) enter(step *Step) (leave func()) {
 	x.around = append(x.around, step)
 	return func() { x.around = x.around[:len(x.around)-1] }
 }
 
 // enterLoop notes a loop.  Its rounds are timed if it has a name and is inside of no other timed loop.
-func (x *expander) enterLoop(name string) (leave func()) {
+func (x *expander) enterLoop(name string, stages []string) (leave func()) {
 	if name == "" || x.inLoop {
 		return func() {}
 	}
-	x.addSource([]string{"loop"}, labels{"name": {name}})
+	known := labels{"name": {name}}
+	if stages != nil {
+		known[record.StageTag] = stages
+	}
+	x.addSource([]string{"loop"}, known)
 	x.inLoop = true
 	return func() { x.inLoop = false }
 }
 
-// knob is a setting of a step that measures, which may be in a mapping of its own; nil where it is known only in the
-// run.
+// knob is a setting of a step that measures. It may be in a mapping of its own. It is nil where it is known only in
+// the run.
 func (call *Call) knob(name string) any {
 	if within, is := call.constant("measure").(map[string]any); is {
 		return within[name]
 	}
 	return call.constant(name)
+}
+
+// printing notes a step that takes values of what a program prints.
+func (x *expander) printing(call *Call, at place) {
+	units, _ := call.constant("as").(verb.Units)
+	roles := []string{at.role}
+	if at.role == "" {
+		roles = nil
+	}
+	for name, unit := range units {
+		if measures := unit.Measures(); measures != "" && !verb.IsSize(name, unit) {
+			x.addSource([]string{MetricOfPrinted(measures)}, labels{
+				"name": {name}, "kind": {record.ProgramType}, "role": roles, sizeSelector: nil,
+			})
+		}
+	}
 }
 
 // measuring notes a step that measures.

@@ -49,8 +49,10 @@ func (rs *resolver) instancesOf(name string) ([]string, *problem) {
 	switch {
 	case r == nil:
 		return nil, rs.noRole(name)
-	case r.guest:
-		return nil, diag.Wrong(diag.WrongRole, quoted(name)+" is a guest, which works for itself", "")
+	case r.executable != steps:
+		return nil, diag.Wrong(
+			diag.WrongRole, fmt.Sprintf("%q is %s, which works for itself", name, r.executable), "",
+		)
 	case r.group != nil:
 		return nil, diag.Wrong(
 			diag.WrongRole, fmt.Sprintf("a mesh is of all instances of a role, and %q is one of them", name),

@@ -22,8 +22,8 @@ type Name struct {
 	text *Value // with the index; nil for a word alone
 }
 
-// mostIndexed bounds the results under one word: expressions see them as a list.
-const mostIndexed = 1 << 16
+// maxIndexed bounds the results under one word: expressions see them as a list.
+const maxIndexed = 1 << 16
 
 // indexedName is the text of one of several, with the word and the index.
 var indexedName = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*)\[(0|[1-9][0-9]*)\]$`)
@@ -35,13 +35,13 @@ func cutName(text string) (word string, index int, ok bool) {
 		return "", 0, false
 	}
 	index, err := strconv.Atoi(match[2])
-	return match[1], index, err == nil && index < mostIndexed
+	return match[1], index, err == nil && index < maxIndexed
 }
 
 // badIndex is the error for a text that is not one of several.
 func badIndex(text string) *problem {
 	return diag.Wrong(diag.BadName, quoted(text)+" cannot be a name",
-		fmt.Sprintf("one of several results is called by a word and a number, eps[0] to eps[%d]", mostIndexed-1))
+		fmt.Sprintf("one of several results is called by a word and a number, eps[0] to eps[%d]", maxIndexed-1))
 }
 
 // Get is the name when the step runs: its text as in other steps, and the index, -1 for a word alone.
@@ -61,7 +61,7 @@ func (n Name) Get(env expression.Env) (text string, index int, err error) {
 	return text, index, nil
 }
 
-// asName is what stands after `as`; in a fragment the word may be a parameter.
+// asName is the value of `as`; in a fragment it may be a parameter.
 func (d *decoder) asName(node *syntax.Node, at place) Name {
 	value := d.scalar(&verb.Argument{Name: "as", Type: verb.Text}, node, at)
 	if value == nil {
@@ -224,7 +224,7 @@ func (d *decoder) addResult(node *syntax.Node, at place, name Name, result expre
 			diag.NameTaken, node.Span(), "%q is the name of one result, and %s[0] that of one of several", name.Word,
 			name.Word,
 		).
-			WithHint("call one of them something else")
+			WithHint("rename one of them")
 		return
 	}
 	d.timeline.addResult(at.role, name.Word, result)
@@ -270,7 +270,7 @@ func (d *decoder) checkName(node *syntax.Node) bool {
 			d.axisNamed(node.Value).Span().Line,
 		).
 			WithHint(
-				"call one of them something else, or give the name to each case that wants it, and not to the file",
+				"rename one of them, or give the name to each case that wants it, and not to the file",
 			)
 	default:
 		return true

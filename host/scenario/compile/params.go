@@ -26,11 +26,16 @@ func (e *ParamError) Error() string {
 // params binds the file's parameters.
 func (x *expander) params() (bindings []Binding) {
 	for _, param := range x.file.Params {
+		if param.Untyped {
+			x.global.names[param.Name.Value] = unbound(param)
+			x.missing = append(x.missing, param.Name.Value)
+			continue
+		}
 		argument := x.paramArgument(param)
 		var value any
 		hex := param.Default != nil && hexWritten(param.Default.Value)
 		if param.Default != nil {
-			value = x.settled("a default", x.argument(argument, param.Default, place{scope: x.global}))
+			value = x.constant("a default", x.argument(argument, param.Default, place{scope: x.global}))
 		}
 		word := param.Name.Value
 		if text, given := x.options.Params[word]; given {
@@ -40,7 +45,9 @@ func (x *expander) params() (bindings []Binding) {
 			x.given = append(x.given, word+"="+text)
 		}
 		hex = hex && value != nil && argument.Type == verb.Integer
-		x.global.names[word] = name{kind: paramType(param, value), value: value, hex: hex, declared: param.Name}
+		x.global.names[word] = name{
+			kind: paramType(param, value), value: value, hex: hex, show: shown(argument), declared: param.Name,
+		}
 		if value == nil {
 			if param.Default == nil {
 				x.missing = append(x.missing, word)
@@ -54,6 +61,11 @@ func (x *expander) params() (bindings []Binding) {
 		bindings = append(bindings, Binding{word, written, value})
 	}
 	return bindings
+}
+
+// shown is how texts for readers have a parameter.
+func shown(argument *verb.Argument) func(value any) string {
+	return func(value any) string { return paramText(argument, value) }
 }
 
 // paramText is a value as -p would give it.
@@ -95,8 +107,8 @@ func (d *decoder) bound(argument *verb.Argument, node *syntax.Node, otherwise in
 	if value == nil {
 		return otherwise
 	}
-	if n := number(value.constant); n.IsInt64() {
-		return n.Int64()
+	if n := number(value.constant); n.IsInt() && n.Num().IsInt64() {
+		return n.Num().Int64()
 	}
 	return unbounded
 }
@@ -121,14 +133,17 @@ var paramTypes = map[string]struct {
 // paramType is the type of a parameter in expressions, nil for a mapping; value is nil when it is known only in the
 // run.
 func paramType(param *ast.Param, value any) expression.Type {
+	if param.Untyped {
+		return expression.Any
+	}
 	if _, small := value.(int); param.Type.Value == "int" && !small {
 		return expression.Unsigned // which integers with a sign may be taken for, and not the other way round
 	}
 	return paramTypes[param.Type.Value].result
 }
 
-// CheckParams looks at the values of -p: each name must be a parameter of some file, and each value fit in
-// every file that has it.
+// CheckParams checks the values of -p. Each name must be a parameter of some file, and each value valid in every file
+// that has it.
 func CheckParams(files []*ast.File, params map[string]string) []*ParamError {
 	var errors []*ParamError
 	known := make(map[string]bool)
@@ -138,7 +153,7 @@ func CheckParams(files []*ast.File, params map[string]string) []*ParamError {
 			name := param.Name.Value
 			known[name] = true
 			text, given := params[name]
-			if !given {
+			if !given || param.Untyped {
 				continue
 			}
 			if _, bad := d.parse(d.paramArgument(param), syntax.New(nil, text)); bad != nil {

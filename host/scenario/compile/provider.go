@@ -13,24 +13,28 @@ import (
 )
 
 // fileProvider reads the file's provider, but for the clock.
-func (x *expander) fileProvider(p *Program) {
+func (x *expander) fileProvider(scenario *Scenario) {
 	written := x.file.Provider
 	if written == nil {
 		return
 	}
 	file := x.roleProvider(written)
-	p.Provider, p.Soft.Link, p.Soft.Seed, p.Soft.Seeded = file.Name, file.Link, file.Seed, file.Seeded
+	scenario.Provider, scenario.Soft.Link = file.Name, file.Link
+	scenario.Soft.Seed, scenario.Soft.Seeded = file.Seed, file.Seeded
+	scenario.Soft.Legal = file.Legal
 	if written.Verbs != nil {
-		setKnown(&p.Device, x.known(&verb.Argument{Name: "device", Type: verb.Text}, written.Verbs.Device, x.global))
+		device := &verb.Argument{Name: "device", Type: verb.Text}
+		setKnown(&scenario.Device, x.known(device, written.Verbs.Device, x.global))
 	}
 }
 
-// clock reads which clock soft has.  Several providers have none in common, and packets in sockets take real time, so
-// files with any of these run on the wall clock.  So do files with guests unless they choose otherwise: while a guest
+// clock reads which clock soft has. Several providers have none in common, and packets in sockets take real time, so
+// files with any of these run on the wall clock. So do files with guests unless they choose otherwise. While a guest
 // computes, or polls its memory or a queue, a virtual clock does not move.
-func (x *expander) clock(p *Program) {
-	guests := slices.ContainsFunc(p.Roles, func(r testbed.RoleConfig) bool { return r.Guest != nil })
-	p.Soft.Virtual = !guests && p.Soft.Link != rdmacore.LinkUDP
+func (x *expander) clock(scenario *Scenario) {
+	guests := slices.ContainsFunc(scenario.Roles, func(r testbed.RoleConfig) bool { return r.Guest != nil })
+	programs := slices.ContainsFunc(scenario.Roles, func(r testbed.RoleConfig) bool { return r.Program != nil })
+	scenario.Soft.Virtual = !guests && !programs && scenario.Soft.Link != rdmacore.LinkUDP
 	if x.file.Provider == nil || x.file.Provider.Soft == nil {
 		return
 	}
@@ -40,22 +44,25 @@ func (x *expander) clock(p *Program) {
 	)
 	switch {
 	case clock == "wall":
-		p.Soft.Virtual = false
-	case clock == "virtual" && p.Soft.Link == rdmacore.LinkUDP:
+		scenario.Soft.Virtual = false
+	case clock == "virtual" && scenario.Soft.Link == rdmacore.LinkUDP:
 		x.errors.Report(diag.Conflict, written.Span(), "a file on the link udp runs on the wall clock").
 			WithHint("packets in sockets take real time; on the link packets a virtual clock moves them")
-	case clock == "virtual" && severalProviders(p.Roles):
+	case clock == "virtual" && programs:
+		x.errors.Report(diag.Conflict, written.Span(), "a file with programs runs on the wall clock").
+			WithHint("a program is another process, which has the time of the host")
+	case clock == "virtual" && severalProviders(scenario.Roles):
 		x.errors.Report(diag.Conflict, written.Span(), "roles of several providers run on the wall clock").
 			WithHint("a virtual clock is that of one provider, and knows of no packet of another")
 	case clock == "virtual":
-		p.Soft.Virtual = true
+		scenario.Soft.Virtual = true
 	}
 }
 
 // deterministic checks that guests that must be repeatable can be.
-func (x *expander) deterministic(p *Program) {
+func (x *expander) deterministic(scenario *Scenario) {
 	for _, role := range x.file.Roles {
-		if role.Guest != nil && isTrue(role.Guest.Deterministic) && !p.Soft.Virtual {
+		if role.Guest != nil && isTrue(role.Guest.Deterministic) && !scenario.Soft.Virtual {
 			x.errors.Report(
 				diag.Conflict, role.Guest.Deterministic.Span(), "on the wall clock no guest does the same each time",
 			).
@@ -98,6 +105,12 @@ func (d *decoder) roleProvider(written *ast.Provider) testbed.ProviderConfig {
 		)
 		if seed := d.known(&verb.Argument{Name: "seed", Type: verb.Unsigned}, soft.Seed, d.global); seed != nil {
 			config.Seed, config.Seeded = seed.(uint64), true
+		}
+		if legal := d.known(&verb.Argument{Name: "legal", Type: verb.Text}, soft.Legal, d.global); legal != nil {
+			var err error
+			if config.Legal, err = rdmacore.ParseLegal(legal.(string)); err != nil {
+				d.errors.Report(diag.NotOneOf, soft.Legal.Span(), "%v", err)
+			}
 		}
 	}
 	return config
@@ -155,8 +168,8 @@ func (call *noted) neededByArguments() string {
 	return call.Verb.Needs(call.known())
 }
 
-// ends are the roles that the arguments of a call name, as far as they are known: a peer, or the two of a link or of a
-// measurement.
+// ends are the roles that the arguments of a call name, as far as they are known. They are a peer, or the two of a
+// link or of a measurement.
 func (call *noted) ends() []string {
 	var roles []string
 	for i, argument := range call.Verb.Arguments {
@@ -195,26 +208,26 @@ func (f *facts) meetings() []Meeting {
 }
 
 // lintMeetings reports roles that steps bring together and that cannot reach each other, as far as the file shows.
-func (x *expander) lintMeetings(p *Program, roles []testbed.RoleConfig, meetings []Meeting) {
+func (x *expander) lintMeetings(scenario *Scenario, roles []testbed.RoleConfig, meetings []Meeting) {
 	on := make(map[string]testbed.ProviderConfig)
 	for _, role := range roles {
 		config := role.Provider
-		if config.Name == testbed.Soft {
-			config.Link = cmp.Or(config.Link, p.Soft.Link)
+		if config.Name == rdmacore.Soft {
+			config.Link = cmp.Or(config.Link, scenario.Soft.Link)
 		}
 		on[role.Name] = config
 	}
 	known := func(c testbed.ProviderConfig) bool {
-		return c.Name == testbed.Verbs || c.Name == testbed.Soft && c.Link != ""
+		return c.Name == rdmacore.Verbs || c.Name == rdmacore.Soft && c.Link != ""
 	}
 	for _, meeting := range meetings {
 		a, b := on[meeting.Roles[0]], on[meeting.Roles[1]]
-		if known(a) && known(b) && a != b && (a.Island() || b.Island()) {
+		if known(a) && known(b) && a != b && (a.LocalOnly() || b.LocalOnly()) {
 			x.errors.Report(
 				diag.Unreachable, meeting.Span, "%s is on %s and %s on %s: neither reaches the other", meeting.Roles[0],
 				a, meeting.Roles[1], b,
 			).
-				WithHint("%s", testbed.IslandHint)
+				WithHint("%s", testbed.LocalOnlyHint)
 		}
 	}
 }

@@ -37,7 +37,7 @@ func (rs *resolver) parseBuffer(text, roleName string) (any, error) {
 	}
 	if r := rs.roles[roleName]; r != nil && !r.buffers[name.Name] {
 		hint := cmp.Or(diag.DidYouMean(name.Name, sortedKeys(r.buffers)), rs.holders(name.Name))
-		if hint == "" && !r.guest && !strings.Contains(name.Name, ".") {
+		if hint == "" && r.executable == steps && !strings.Contains(name.Name, ".") {
 			hint = "add it to the role: buffers: {" + name.Name + ": {size: 64}}"
 		}
 		return nil, diag.Wrong(diag.UnknownBuffer, "role "+quoted(r.name)+" has no buffer "+quoted(name.Name), hint)
@@ -209,7 +209,7 @@ func (d *decoder) conditionArgument(argument *verb.Argument, node *syntax.Node, 
 	}}
 }
 
-// bareCondition is the expression of a condition, which may stand in $(..).
+// bareCondition is the expression of a condition, which may be in $(..).
 func bareCondition(text string) string {
 	text = strings.TrimSpace(text)
 	if expression.Contains(text) {

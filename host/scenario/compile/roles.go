@@ -19,7 +19,7 @@ import (
 // compileRoles makes the roles; their sizes must be known before the run.
 func (x *expander) compileRoles() []testbed.RoleConfig {
 	for _, written := range x.file.Roles {
-		r := &role{name: written.Name.Value, guest: written.Guest != nil, buffers: make(map[string]bool)}
+		r := &role{name: written.Name.Value, executable: executableOf(written), buffers: make(map[string]bool)}
 		for _, buffer := range written.Buffers {
 			if slices.Contains(roleMembers, buffer.Name.Value) {
 				x.errors.Report(
@@ -31,19 +31,20 @@ func (x *expander) compileRoles() []testbed.RoleConfig {
 		}
 		if x.global.find(r.name).kind != nil {
 			x.errors.Report(diag.NameTaken, written.Name.Span(), "%q is a parameter already", r.name).
-				WithHint("expressions could not tell one from the other")
+				WithHint("expressions could not distinguish them")
 		}
 		x.roles[r.name] = r
 		x.count(r, written)
 	}
 	configs := make([]testbed.RoleConfig, 0, len(x.file.Roles))
 	for _, written := range x.file.Roles {
-		guest, functions := x.guest(written.Guest, written.Optional != nil && written.Optional.Value == "true")
+		guest, functions := x.guest(written.Guest, isTrue(written.Optional))
+		program := x.nativeProgram(written.Program)
 		whole := x.roles[written.Name.Value]
 		for _, r := range append([]*role{whole}, whole.instances...) {
 			r.functions = functions
 			if r.instances == nil {
-				configs = append(configs, x.roleConfig(written, r, guest))
+				configs = append(configs, x.roleConfig(written, r, guest, program))
 			}
 		}
 	}
@@ -51,8 +52,12 @@ func (x *expander) compileRoles() []testbed.RoleConfig {
 }
 
 // roleConfig reads the part of one party; of an instance its number is known in it.
-func (d *decoder) roleConfig(written *ast.Role, r *role, guest *testbed.GuestConfig) testbed.RoleConfig {
-	config := testbed.RoleConfig{Name: r.name, Index: r.index, Guest: guest, Spread: written.Spread != nil}
+func (d *decoder) roleConfig(
+	written *ast.Role, r *role, guest *testbed.GuestConfig, program *testbed.ProgramConfig,
+) testbed.RoleConfig {
+	config := testbed.RoleConfig{
+		Name: r.name, Index: r.index, Guest: guest, Program: program, Spread: written.Spread != nil,
+	}
 	if r.group != nil {
 		config.Group = r.group.name
 		global := d.global
@@ -171,7 +176,7 @@ func (d *decoder) buffer(written *ast.Buffer) testbed.BufferConfig {
 // filling reads what a buffer holds at first.
 func (d *decoder) filling(node *syntax.Node, size int) testbed.Filling {
 	value := d.data(&verb.Argument{Name: "fill", Type: verb.Data}, node, place{scope: d.global})
-	data, known := d.settled("fill", value).(verb.DataValue)
+	data, known := d.constant("fill", value).(verb.DataValue)
 	if !known {
 		return testbed.Filling{}
 	}
@@ -214,7 +219,7 @@ func (x *expander) count(r *role, written *ast.Role) {
 	}
 	for i := range count {
 		instance := &role{
-			name: fmt.Sprintf("%s[%d]", r.name, i), group: r, index: i, guest: r.guest, buffers: r.buffers,
+			name: fmt.Sprintf("%s[%d]", r.name, i), group: r, index: i, executable: r.executable, buffers: r.buffers,
 		}
 		r.instances = append(r.instances, instance)
 		x.roles[instance.name] = instance
@@ -257,7 +262,7 @@ func (rs *resolver) noRole(name string) *problem {
 	case len(rs.roles) == 0:
 		return diag.Wrong(
 			diag.UnknownRole, "there is no role "+quoted(name),
-			"the file has no roles; they stand under the key \"roles\"",
+			"the file has no roles; define them under the key \"roles\"",
 		)
 	case !bracket || r == nil:
 		return diag.Wrong(diag.UnknownRole, "there is no role "+quoted(name), diag.OneOf(name, rs.roleNames()))
@@ -275,8 +280,8 @@ func (rs *resolver) noRole(name string) *problem {
 	}
 }
 
-// instanceNames are the names of the instances of a counted role; of another role, or of a name that is known only in
-// the run, its own.
+// instanceNames are the names of the instances of a counted role. For another role, or for a name that is known only
+// in the run, it is its own name.
 func (rs *resolver) instanceNames(value *Value) []*Value {
 	name, _ := value.constant.(string)
 	r := rs.roles[name]

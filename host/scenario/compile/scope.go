@@ -12,8 +12,8 @@ import (
 	"rdmarun/host/scenario/testbed"
 )
 
-// scope is what a value may mention: the file's parameters, then what stands around the step, such as
-// counters and a fragment's parameters.  Fragments do not see the names around their use.
+// scope is what a value may mention: the file's parameters, then the names around the step, such as counters and a
+// fragment's parameters.  Fragments do not see the names around their use.
 type scope struct {
 	outer *scope // nil for none
 	names map[string]name
@@ -28,13 +28,15 @@ type name struct {
 	kind expression.Type // nil for a mapping
 	// value is nil where it is known only in the run.
 	value any
-	// mapping is that of a parameter of type map, which stands elsewhere, in a scope of its own.
+	// mapping is that of a parameter of type map, which is elsewhere, in a scope of its own.
 	mapping *syntax.Node
 	scope   *scope
 	// word is that of a parameter that names one of several results, eps[$(i)], which is known only in the run.
 	word string
 	// hex is set if the scenario writes the value in hex.
 	hex bool
+	// show is the value as the scenario writes it, with its unit; nil for one without a unit.
+	show func(value any) string
 	// declared is where it is declared, for a name that something should mention.
 	declared *syntax.Node
 }
@@ -102,8 +104,8 @@ func (s *scope) resolve(node *syntax.Node) (*syntax.Node, *scope) {
 	return node, s
 }
 
-// visible puts together what an expression may mention at a place, with the values that are known, as far as it is
-// among the given words: a scenario can have thousands of results, and an expression mentions a few.
+// visible collects what an expression may mention at a place, with the values that are known. It collects only the
+// given words: a scenario can have thousands of results, and an expression mentions a few.
 func (rs *resolver) visible(at place, words map[string]bool) (expression.Names, expression.Env) {
 	names, known := make(expression.Names, len(words)), make(expression.Env)
 	for word := range words {
@@ -135,7 +137,7 @@ func (rs *resolver) stepName(at place, word string, words map[string]bool) expre
 	return nil
 }
 
-// everything lists all words that could stand in an expression, for the hints of an error.
+// everything lists all words that an expression may have, for the hints of an error.
 func (rs *resolver) everything(at place) map[string]bool {
 	words := at.scope.words()
 	if at.scope.alone {
@@ -167,13 +169,46 @@ type role struct {
 	group     *role
 	index     int
 
-	guest   bool
-	buffers map[string]bool
+	executable executable
+	buffers    map[string]bool
 	// sizes are the bytes of its buffers, as far as they are known.
 	sizes map[string]int
 	// functions are those of its guest, nil when they are not known.
 	functions map[string]Signature
 }
+
+// executable is what plays a role.
+type executable int
+
+const (
+	steps executable = iota // of the file, one by one
+	aGuest
+	aProgram
+)
+
+// executableOf is what plays a role as the file has it.
+func executableOf(written *ast.Role) executable {
+	switch {
+	case written.Guest != nil:
+		return aGuest
+	case written.Program != nil:
+		return aProgram
+	}
+	return steps
+}
+
+// String is what messages call it.
+func (p executable) String() string {
+	return [...]string{steps: "driven by steps", aGuest: "a guest", aProgram: "a program"}[p]
+}
+
+// declared is how a role declares it.
+func (p executable) declared() string {
+	return [...]string{aGuest: "guest: {module: ..}", aProgram: "program: [..]"}[p]
+}
+
+// does is the key of the steps that work on it.
+func (p executable) does() string { return [...]string{aGuest: "guest", aProgram: "program"}[p] }
 
 // surroundingsOfRole are the members of a role that do not change in a run.
 func surroundingsOfRole() expression.Object {
@@ -225,6 +260,9 @@ func (rs *resolver) roleType(r *role, words map[string]bool) expression.Type {
 	object := surroundingsOfRole()
 	object["name"], object["address"], object["counters"] = expression.String, expression.String,
 		expression.MapOf(expression.Integer)
+	if r.executable == aProgram {
+		object["port"] = expression.Integer
+	}
 	for name := range r.buffers {
 		object[name] = bufferType()
 	}
@@ -298,6 +336,7 @@ func Metrics() []ast.Key {
 func Requirements() []ast.Key {
 	return append(documented("", surroundings),
 		ast.Key{Name: "guest.NAME", Doc: "the file of that role's guest is there, when the guest is optional"},
+		ast.Key{Name: "program.NAME", Doc: "the program of that role is on its host, when the program is optional"},
 		ast.Key{
 			Name: "ROLE.device",
 			Doc:  "of each role, with the members that expressions of steps find there: dut.device.driver",
@@ -322,11 +361,12 @@ func NamesInSteps() []ast.Key {
 		{Name: indexName, Doc: "of a counted role: which instance it is, from 0"},
 		{Name: "ROLE.name", Doc: "the role's name"},
 		{Name: "ROLE.address", Doc: "its IP address"},
+		{Name: "ROLE.port", Doc: "of a program: a TCP port that was free when the case began, for it to listen on"},
 		{
 			Name: "ROLE.counters",
-			Doc: "counters of its device (rdmarun explain counters), by how much each has grown since the case " +
-				"began; where another process plays the role, in steps of that role alone: " +
-				"$(client.counters.packet_seq_err), if: " + "'packet_seq_err' in client.counters",
+			Doc: "counters of its device (rdmarun explain counters), each as its growth since the case began. " +
+				"If another process plays the role, only its own steps have them. " +
+				"$(client.counters.packet_seq_err), if: 'packet_seq_err' in client.counters",
 		},
 		{Name: baselineName, Doc: "in thresholds: the metric of the baseline, with its fields; nil without one"},
 	}

@@ -7,7 +7,7 @@ import (
 	"rdmarun/host/scenario/diag"
 )
 
-// TestWhatValuesSee checks files that differ in what is known where a value stands.
+// TestWhatValuesSee checks files that differ in what is known at the place of a value.
 func TestWhatValuesSee(t *testing.T) {
 	const begin = "rdmarun: v1\nroles:\n  client: {buffers: {tx: {size: 64, access: [LOCAL_WRITE]}}}\n"
 	for name, test := range map[string]struct {
@@ -34,7 +34,7 @@ fragments:
     do:
       - {role: client, rereg: {buffer: tx, access: [$(right)]}}
 `},
-		"rights that only the run tells": {text: `steps:
+		"rights that are known in the run only": {text: `steps:
   - repeat: 2
     as: i
     do:

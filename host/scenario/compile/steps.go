@@ -74,8 +74,10 @@ func (x *expander) step(step *ast.Step, s *scope) *Step {
 	case ast.Block:
 		result.Action = &Block{Steps: x.stepList(step.Do, s)}
 	case ast.Repeat:
-		defer x.enterLoop(result.Label)()
-		result.Action = x.repeat(step, at, inner)
+		repeat := x.pace(step, at)
+		defer x.enterLoop(result.Label, repeat.StageNames())()
+		x.rounds(repeat, step, inner)
+		result.Action = repeat
 	case ast.Parallel:
 		result.Action = x.parallel(step, s)
 	case ast.ForEach:
@@ -84,7 +86,9 @@ func (x *expander) step(step *ast.Step, s *scope) *Step {
 	case ast.Use:
 		result.Action = x.use(step, at)
 	case ast.GuestAction:
-		result.Action = x.guestStep(step, at)
+		result.Action = x.executableStep(step, at, aGuest, ast.GuestActions)
+	case ast.ProgramAction:
+		result.Action = x.executableStep(step, at, aProgram, ast.ProgramActions)
 	case ast.Barrier:
 		result.Action = x.barrier(step, at)
 	case ast.Call:
@@ -102,23 +106,24 @@ func (d *decoder) truth(name string, node *syntax.Node, at place) *Value {
 	return d.expression(argument, node, expression.Piece{Text: node.Value, Expression: true}, at)
 }
 
-// longestRepeat is the largest count that can be meant.
-const longestRepeat = 1_000_000_000
+// maxRepeat is the largest count that can be meant.
+const maxRepeat = 1_000_000_000
 
 // fastestRepeat is the largest rate: of a nanosecond for each round.
 const fastestRepeat = 1_000_000_000
 
-func (x *expander) repeat(step *ast.Step, at place, inner *scope) Action {
+// pace compiles what ends a repeat, and when its rounds are due.
+func (x *expander) pace(step *ast.Step, at place) *Repeat {
 	r := &Repeat{}
 	count := func(name string, least, most int, node *syntax.Node) *Value {
 		return x.scalar(&verb.Argument{Name: name, Type: verb.Integer, Min: int64(least), Max: int64(most)}, node, at)
 	}
 	ends := step.Body
 	if ends.Kind == syntax.Scalar {
-		r.Count = count("repeat", 0, longestRepeat, ends)
+		r.Count = count("repeat", 0, maxRepeat, ends)
 	}
 	if times := ends.Get("times"); times != nil {
-		r.Count = count("times", 0, longestRepeat, times)
+		r.Count = count("times", 0, maxRepeat, times)
 	}
 	r.For = x.duration("for", ends.Get("for"), at)
 	if r.For != nil && r.Count == nil && ends.Get("until") == nil {
@@ -128,22 +133,86 @@ func (x *expander) repeat(step *ast.Step, at place, inner *scope) Action {
 			})
 		}
 	}
-	if rate := ends.Get("rate"); rate != nil {
-		perSecond := *rate
-		perSecond.Value = strings.TrimSuffix(rate.Value, "/s")
-		r.Rate = count("rate", 1, fastestRepeat, &perSecond)
+	r.Rate = x.perSecond("rate", ends.Get("rate"), at)
+	x.rateStages(r, ends.Get("stages"), at)
+	return r
+}
+
+// perSecond compiles the rate of a repeat, 10/s; nil for none.
+func (x *expander) perSecond(name string, node *syntax.Node, at place) *Value {
+	if node == nil {
+		return nil
 	}
+	count := *node
+	count.Value = strings.TrimSuffix(node.Value, "/s")
+	if _, bad := parseNumber(count.Value); bad != nil && node.Kind == syntax.Scalar &&
+		!expression.Contains(node.Value) {
+		return x.refuse(
+			diag.WrongType, node.Span(), "a rate is a number of rounds a second: 10/s", "%s is not a rate",
+			quoted(node.Value),
+		)
+	}
+	return x.scalar(&verb.Argument{Name: name, Type: verb.Integer, Min: 1, Max: fastestRepeat}, &count, at)
+}
+
+// stageLength compiles how long a stage takes, which is some time: one without a round would go unnoticed.
+func (x *expander) stageLength(node *syntax.Node, at place) *Value {
+	if node == nil {
+		return nil
+	}
+	return x.scalar(&verb.Argument{Name: "for", Type: verb.Duration, Min: 1, Max: maxDuration}, node, at)
+}
+
+// rateStages compiles the stages of a repeat.
+func (x *expander) rateStages(r *Repeat, node *syntax.Node, at place) {
+	if node == nil || node.Kind != syntax.Sequence {
+		return
+	}
+	var own []string
+	for _, stage := range node.Items {
+		name := ""
+		if given := stage.Get("name"); given != nil {
+			name = given.Value
+		}
+		own = append(own, name)
+	}
+	names, refusal := verb.NamesOfStages(own)
+	if refusal != nil {
+		x.errors.Report(diag.BadName, node.Span(), "%s", refusal.Message).WithHint("%s", refusal.Hint)
+		return
+	}
+	takes, known := time.Duration(0), true
+	for i, stage := range node.Items {
+		r.Stages = append(r.Stages, RateStage{
+			Name: names[i], For: x.stageLength(stage.Get("for"), at),
+			Rate: x.perSecond("rate", stage.Get("rate"), at), To: x.perSecond("to", stage.Get("to"), at),
+		})
+		if each := r.Stages[i].For; each != nil {
+			length, is := each.Constant()
+			if known = known && is; is {
+				takes += length.(time.Duration) // at most 256 of a year each
+			}
+		}
+	}
+	if known && r.Count == nil {
+		x.lasts(lasting{
+			what: "the stages of this repeat take", takes: takes, span: node.Span(), onClock: true,
+		})
+	}
+}
+
+// rounds compiles what a repeat does in each round.
+func (x *expander) rounds(r *Repeat, step *ast.Step, inner *scope) {
 	if step.As != nil {
 		r.Counter = step.As.Value
 	}
 	r.Steps = x.stepList(step.Do, inner)
-	if until := ends.Get("until"); until != nil {
+	if until := step.Body.Get("until"); until != nil {
 		r.Until = x.truth("until", until, place{scope: inner}) // also of what the steps name
 	}
 	if r.Role, _ = roleOfAll("", r.Steps); r.Role != "" {
 		r.All = appendAll(nil, r.Steps)
 	}
-	return r
 }
 
 // roleOfAll finds the one role of all steps, those in them included; all is false where there is none, or another than
@@ -153,7 +222,7 @@ func roleOfAll(role string, steps []*Step) (_ string, all bool) {
 	for _, step := range steps {
 		switch action := step.Action.(type) {
 		case *Call:
-			if action.Role == nil || action.Verb.Divides || action.Verb.Measures || action.As.text != nil ||
+			if action.Role == nil || action.Verb.Split || action.Verb.Measures || action.As.text != nil ||
 				action.Verb.MakesFault() {
 				return "", false
 			}
@@ -166,7 +235,7 @@ func roleOfAll(role string, steps []*Step) (_ string, all bool) {
 		case *Parallel:
 			return "", false
 		default:
-			if role, all = roleOfAll(role, step.Inner()); !all {
+			if role, all = roleOfAll(role, step.inner()); !all {
 				return "", false
 			}
 		}
@@ -174,9 +243,9 @@ func roleOfAll(role string, steps []*Step) (_ string, all bool) {
 	return role, true
 }
 
-// stepRole compiles `role` and checks that it is of the right kind; name is "" when it is known only in the
+// stepRole compiles `role` and checks that what plays it is of the right kind; name is "" when it is known only in the
 // run.
-func (x *expander) stepRole(step *ast.Step, at place, guest, optional bool) (value *Value, name string) {
+func (x *expander) stepRole(step *ast.Step, at place, wanted executable, optional bool) (value *Value, name string) {
 	if step.Role == nil {
 		if !optional {
 			roles := x.roleNames()
@@ -185,7 +254,7 @@ func (x *expander) stepRole(step *ast.Step, at place, guest, optional bool) (val
 				hint = diag.ThereAre(roles)
 			}
 			if len(x.roles) == 0 {
-				hint = "the file has no roles; they stand under the key \"roles\""
+				hint = "the file has no roles; define them under the key \"roles\""
 			}
 			x.errors.Report(
 				diag.MissingRole, step.Key.Span(), "%s needs a role: who does it?", step.Key.Value,
@@ -216,22 +285,24 @@ func (x *expander) stepRole(step *ast.Step, at place, guest, optional bool) (val
 	case r == nil:
 		x.unknownRole(name, value.Span)
 		return nil, ""
-	case r.guest && !guest && !optional:
-		x.errors.Report(diag.WrongRole, value.Span, "%q is a guest, which calls for itself", name).
-			WithHint("steps can start, run, wait for and stop it: guest: start")
+	case r.executable == wanted, optional && wanted == steps,
+		r.executable == aProgram && step.Verb != nil && step.Verb.OrProgram:
+	case wanted == steps:
+		x.errors.Report(diag.WrongRole, value.Span, "%q is %s, which calls for itself", name, r.executable).
+			WithHint("steps can start, run, wait for and stop it: %s: start", r.executable.does())
 		return nil, ""
-	case !r.guest && guest:
-		x.errors.Report(diag.WrongRole, value.Span, "%q is no guest", name).
-			WithHint("its part in \"roles\" has no guest: {module: ..}")
+	default:
+		x.errors.Report(diag.WrongRole, value.Span, "%q is not %s", name, wanted).
+			WithHint("it has no %s in \"roles\"", wanted.declared())
 		return nil, ""
 	}
 	return value, name
 }
 
 // roleOf compiles the role of a step, and is its place.
-func (x *expander) roleOf(step *ast.Step, at place, guest, optional bool) (*Value, place) {
+func (x *expander) roleOf(step *ast.Step, at place, wanted executable, optional bool) (*Value, place) {
 	var role *Value
-	role, at.role = x.stepRole(step, at, guest, optional)
+	role, at.role = x.stepRole(step, at, wanted, optional)
 	at.anyRole = role != nil && at.role == ""
 	return role, at
 }
@@ -246,22 +317,26 @@ func (x *expander) call(step *ast.Step, at place) Action {
 		).
 			WithHint("leave this role out")
 	}
-	call.Role, at = x.roleOf(step, at, false, step.Verb.Roleless)
-	var layout verb.FieldLayout
-	call.Arguments, layout = x.arguments(step, at)
+	wanted := steps
+	if step.Verb.OfProgram {
+		wanted = aProgram
+	}
+	call.Role, at = x.roleOf(step, at, wanted, step.Verb.Roleless)
+	var named []verb.Result
+	call.Arguments, named = x.arguments(step, at)
 	call.None = x.expectsNothing(step, at)
 	call.Any = x.expectsAnything(step, step.Verb)
 	if !call.None && !call.Any {
-		call.Expect = x.expectations(step, step.Verb, layout, at)
+		call.Expect = x.expectations(step, step.Verb, named, at)
 	}
 	x.checkStretch(call, at)
 	x.note(step, call, at)
-	x.asOf(step, call, layout, at)
+	x.asOf(step, call, named, at)
 	return call
 }
 
 // asOf reads `as`, and notes what the call makes by that name.
-func (x *expander) asOf(step *ast.Step, call *Call, layout verb.FieldLayout, at place) {
+func (x *expander) asOf(step *ast.Step, call *Call, named []verb.Result, at place) {
 	switch {
 	case step.As == nil:
 		return
@@ -272,7 +347,7 @@ func (x *expander) asOf(step *ast.Step, call *Call, layout verb.FieldLayout, at 
 	if call.As = x.asName(step.As, at); call.As.Word == "" {
 		return
 	}
-	x.addResult(step.As, at, call.As, x.resultType(call.Verb, layout))
+	x.addResult(step.As, at, call.As, x.resultType(call.Verb, named))
 	if object := call.makes(); object != nil {
 		x.timeline.add(object, at.role, call.As)
 		if object.Type == verb.Endpoint {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"rdmarun/host/record"
 	"rdmarun/host/scenario/ast"
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/expression"
@@ -20,7 +21,7 @@ import (
 // Threshold is a limit on a metric of a case.
 type Threshold struct {
 	Text string // the metric as it is written
-	// Metric is "duration", "loop", "latency", "bandwidth", "connect" or "connect_rate".
+	// Metric is the name of one of the metrics: "duration", "loop", "latency"...
 	Metric    string
 	Selectors []Selector
 	If        *Requirement // nil: always
@@ -70,8 +71,7 @@ func (x *expander) thresholds(of *ast.Case, s *scope) []*Threshold {
 	return list
 }
 
-// measures reports whether a step of the case that may run measures what a threshold chooses, and whether any stands
-// there.
+// measures reports whether a step of the case that may run measures what a threshold chooses, and whether there is any.
 func (x *expander) measures(t *Threshold) (runs, stands bool) {
 	wholeCase := source{metrics: []string{"duration"}}
 	runs = wholeCase.isOf(t) || t.Metric == "counter" // which counters there are the device knows
@@ -91,8 +91,11 @@ func (x *expander) chosen(written *ast.Threshold, s *scope) *Threshold {
 	}
 	match := metricForm.FindStringSubmatch(text)
 	if match == nil {
-		x.errors.Report(diag.WrongType, written.Metric.Span(), "%s is no metric", quoted(text)).
+		wrong := x.errors.Report(diag.WrongType, written.Metric.Span(), "%s is not a metric", quoted(text)).
 			WithHint("duration, or loop{name=ping}")
+		if strings.Contains(text, "{") && !strings.Contains(text, "}") {
+			wrong.WithHint("the } is missing: %s}", text)
+		}
 		return nil
 	}
 	m := metricOf(match[1])
@@ -130,7 +133,7 @@ func (x *expander) limits(t *Threshold, written *ast.Threshold, s *scope) {
 // Chooses reports whether all selectors of the threshold are for what has the labels.
 func (t *Threshold) Chooses(labels map[string]string, size int64) bool {
 	for i := range t.Selectors {
-		if !t.Selectors[i].Chooses(labels, size) {
+		if !t.Selectors[i].chooses(labels, size) {
 			return false
 		}
 	}
@@ -246,8 +249,8 @@ var metrics = []metric{
 	{"duration", "how long a case took, on the provider's clock", []metricField{{"value", nanoseconds}}},
 	{
 		"loop",
-		"the rounds of a repeat that has a name, by name=.. or its tags; one in another such repeat is not timed; " +
-			"late are rounds that began later than their rate wants, dropped those that were due and did not begin",
+		"the rounds of a repeat that has a name, by name=.. or its tags; one in another such repeat is not timed. " +
+			"late counts rounds that began after they were due, dropped those that were due and did not begin",
 		[]metricField{
 			{"count", plainCount}, {"late", plainCount}, {"dropped", plainCount}, {"min", nanoseconds},
 			{"p50", nanoseconds}, {"p99", nanoseconds}, {"max", nanoseconds}, {Fairness, ratio}, {Spread, ratio},
@@ -258,6 +261,26 @@ var metrics = []metric{
 		"by how much a counter of a device has grown in the case, by name=.. (rdmarun explain counters), role=.. or " +
 			"device=..; several are limited each",
 		[]metricField{{"value", plainCount}},
+	},
+	{
+		"time_of_program",
+		"times that a program has printed (wait_output with a unit), by name=.. of their group, role=.., size or tags",
+		[]metricField{{"value", nanoseconds}, {Fairness, ratio}, {Spread, ratio}},
+	},
+	{
+		"bandwidth_of_program",
+		"bandwidths that a program has printed, by name=.. of their group, role=.., size or tags",
+		[]metricField{{"value", bitsPerSecond}, {Fairness, ratio}, {Spread, ratio}},
+	},
+	{
+		"rate_of_program",
+		"messages or operations a second that a program has printed, by name=.. of their group, role=.., size or tags",
+		[]metricField{{"value", perSecond}, {Fairness, ratio}, {Spread, ratio}},
+	},
+	{
+		"value_of_program",
+		"other numbers, and bytes, that a program has printed, by name=.. of their group, role=.., size or tags",
+		[]metricField{{"value", plainCount}, {Fairness, ratio}, {Spread, ratio}},
 	},
 	{"latency", "measure {kind: latency}, by the tags of its step, name=.. or size", times},
 	{
@@ -274,6 +297,19 @@ var metrics = []metric{
 			{"avg", perSecond}, {"count", plainCount}, {"errors", plainCount}, {Fairness, ratio}, {Spread, ratio},
 		},
 	},
+}
+
+// MetricOfPrinted is the metric of a value that a program has printed.
+func MetricOfPrinted(unit record.Unit) string {
+	switch unit {
+	case record.Nanoseconds:
+		return "time_of_program"
+	case record.BitsPerSecond:
+		return "bandwidth_of_program"
+	case record.PerSecond:
+		return "rate_of_program"
+	}
+	return "value_of_program"
 }
 
 // connectRate is the other metric of measured connections.
@@ -307,8 +343,8 @@ type Selector struct {
 // sizeSelector is the selector that compares numbers, not words.
 const sizeSelector = "size"
 
-// Chooses reports whether the selector is for what has the labels; a word without a value is a label "".
-func (s *Selector) Chooses(labels map[string]string, size int64) bool {
+// chooses reports whether the selector is for what has the labels; a word without a value is a label "".
+func (s *Selector) chooses(labels map[string]string, size int64) bool {
 	if s.Name == sizeSelector {
 		return compare(float64(size), s.Operator, float64(s.Size))
 	}
@@ -316,7 +352,7 @@ func (s *Selector) Chooses(labels map[string]string, size int64) bool {
 	return has && got == s.Value
 }
 
-// selectors compiles what stands between the braces of a metric.
+// selectors compiles the text between the braces of a metric.
 func (d *decoder) selectors(node *syntax.Node, text string) []Selector {
 	var list []Selector
 	for _, label := range strings.Split(text, ",") {
@@ -398,7 +434,7 @@ func (d *decoder) limit(m *metric, node *syntax.Node, s *scope) (Limit, bool) {
 	limit := Limit{Text: node.Value, Span: node.Span()}
 	match := limitForm.FindStringSubmatchIndex(node.Value)
 	if match == nil {
-		d.errors.Report(diag.WrongType, node.Span(), "%s is no limit", quoted(node.Value)).WithHint(
+		d.errors.Report(diag.WrongType, node.Span(), "%s is not a limit", quoted(node.Value)).WithHint(
 			"for example: p99 < 4us",
 		)
 		return limit, false
@@ -492,8 +528,9 @@ func (l *Limit) Bound(env expression.Env) (float64, error) {
 	return value.(float64), nil
 }
 
-// Excess is how far a value of the field, in its base unit, is beyond the limit, as a part of it: more than 0 where
-// the limit does not hold, and else the less the further it is from it.  env has the baseline.
+// Excess is how far a value of the field, in its base unit, is beyond the limit, as a fraction of it. It is more than
+// 0 where the value exceeds the limit. Otherwise it is smaller the further the value is from the limit. env has the
+// baseline.
 func (l *Limit) Excess(got float64, env expression.Env) (float64, error) {
 	limit, err := l.Bound(env)
 	if err != nil {
@@ -515,19 +552,38 @@ func (l *Limit) Excess(got float64, env expression.Env) (float64, error) {
 	return max(excess, math.SmallestNonzeroFloat64), nil // also of a limit that is met, where that is not enough
 }
 
-// Show is a value of the field with its unit.
-func (l *Limit) Show(got float64) string {
+// Show is a value of the field with its unit, with three digits as in tables.  It has all its digits where it would
+// look like the bound that it was compared with.
+func (l *Limit) Show(got, bound float64) string {
 	switch l.unit {
 	case nanoseconds:
-		return quantity.Time(time.Duration(got)) // with all its digits: a rounded one could seem to hold
+		short := quantity.ShortTime(time.Duration(got))
+		if got != bound && short == quantity.ShortTime(time.Duration(bound)) {
+			return quantity.Time(time.Duration(got))
+		}
+		return short
 	case bitsPerSecond:
-		return quantity.Rate(significant(got))
+		short := quantity.ShortRate(got)
+		if got != bound && short == quantity.ShortRate(bound) {
+			return quantity.Rate(math.Round(got))
+		}
+		return short
 	case perSecond:
-		return fmt.Sprintf("%.0f/s", got)
+		short := perSecondOf(got)
+		if got != bound && short == perSecondOf(bound) {
+			return fmt.Sprintf("%.0f/s", got)
+		}
+		return short
 	case ratio:
 		return strconv.FormatFloat(significant(got), 'f', -1, 64)
 	}
 	return fmt.Sprintf("%.0f", got)
+}
+
+// perSecondOf is a number of messages or connections a second with three digits.
+func perSecondOf(rate float64) string {
+	value, unit := quantity.Thousands(rate)
+	return quantity.Digits(value, unit+"/s")
 }
 
 // significant keeps four digits: more of them mean nothing in a rate that was measured.

@@ -3,6 +3,7 @@ package compile
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"rdmarun/host/scenario/expression"
@@ -18,7 +19,7 @@ type typeRow struct {
 	compile func(d *decoder, argument *verb.Argument, node *syntax.Node, at place) *Value
 	// parse reads a scalar without expressions.
 	parse func(node *syntax.Node) (any, *problem)
-	// plain is set if a scalar in quotes has another type, text if expressions may stand in the middle of it.
+	// plain is set if a scalar in quotes has another type, text if expressions may be in the middle of it.
 	plain, text bool
 	// kinds are the results of expressions that convert takes, nil for all; wants is their name in messages if it is
 	// not the type's.
@@ -37,7 +38,7 @@ type typeRow struct {
 // call a cycle in a package's variable.
 type typeTable [verb.Types]typeRow
 
-// The kinds of results of expressions (expression.Program.Returns).
+// The kinds of results of expressions (expression.Compiled.Returns).
 const (
 	anInteger = "an integer"
 	aFraction = "a fraction"
@@ -101,8 +102,12 @@ func newTypeTable() *typeTable {
 			schema: fractionSchema,
 		},
 		verb.Rate: {parse: parsed(quantity.ParseRate), kinds: append(numbers, aString), convert: convertRate,
-			result: expression.String,
+			result: expression.Float,
 			schema: rateSchema},
+		verb.Number: {
+			parse: parsed(parseFloat), plain: true, kinds: numbers, convert: convertFraction,
+			result: expression.Float, schema: numberSchema,
+		},
 		verb.Sizes: {compile: (*decoder).sizes, parse: parsed(parseSizes), kinds: []string{
 			anInteger, aList, aString,
 		}, convert: sizesOf,
@@ -140,6 +145,8 @@ func newTypeTable() *typeTable {
 		verb.Options:    looks(read((*decoder).optionMapping), optionSchema),
 		verb.OptionList: looks(read((*decoder).optionList), optionListSchema),
 		verb.Counters:   looks(read((*decoder).counters), countersSchema),
+		verb.Pattern:    read((*decoder).patternArgument),
+		verb.UnitMap:    looks(read((*decoder).units), unitsSchema),
 	}
 }
 
@@ -268,8 +275,8 @@ func convertRate(argument *verb.Argument, value any) (any, *problem) {
 	return convertFraction(argument, value)
 }
 
-// whole is an integer, as an int where that is large enough; a fraction without one is one, too, since 10 / 2 is a
-// fraction to the expression language.
+// whole is an integer, as an int where that is large enough. A fraction with a whole value is one, too, because 10 / 2
+// is a fraction to the expression language.
 func whole(value any) (any, bool) {
 	switch v := value.(type) {
 	case int:
@@ -290,14 +297,11 @@ func whole(value any) (any, bool) {
 // TookOfResult is the member of each result with the time of its step.
 const TookOfResult = "took"
 
-// resultType is the type of a result in expressions.
-func (d *decoder) resultType(v *verb.Verb, layout verb.FieldLayout) expression.Type {
+// resultType is the type of a result in expressions; named are the results that the arguments of the step name.
+func (d *decoder) resultType(v *verb.Verb, named []verb.Result) expression.Type {
 	object := expression.Object{TookOfResult: d.types[verb.Duration].result}
-	for _, result := range v.Results {
+	for _, result := range slices.Concat(v.Results, named) {
 		object[result.Name] = d.types[result.Type].result
-	}
-	for _, field := range layout {
-		object[field.Name] = d.types[layoutType(field)].result
 	}
 	return object
 }
@@ -342,6 +346,12 @@ func fractionSchema(*verb.Argument) object {
 
 func rateSchema(*verb.Argument) object {
 	return object{"type": "string", "pattern": jsonschema.RateForm}
+}
+
+func numberSchema(*verb.Argument) object { return object{"type": []string{"number", "string"}} }
+
+func unitsSchema(*verb.Argument) object {
+	return object{"type": "object", "additionalProperties": object{"enum": verb.UnitNames()}}
 }
 
 func wordSchema(argument *verb.Argument) object { return jsonschema.Word(argument.Words) }

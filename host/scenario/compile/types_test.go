@@ -32,7 +32,7 @@ func TestTypesAreWhole(t *testing.T) {
 	}
 }
 
-// TestNumbersAreNoText: expressions stand in the middle of text only, never of a number.
+// TestNumbersAreNoText: expressions may be in the middle of text only, never of a number.
 func TestNumbersAreNoText(t *testing.T) {
 	for _, kind := range []verb.Type{
 		verb.Integer, verb.Unsigned, verb.Size, verb.Duration, verb.Boolean, verb.Status, verb.Fraction, verb.Rate,

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -17,10 +18,12 @@ import (
 
 // Value is an argument: known already, or computed when the step runs.
 type Value struct {
-	// Span is where the value stands in the file.
+	// Span is where the value is in the file.
 	Span diag.Span
 	// Hex is set if the scenario writes it in hex.
-	Hex      bool
+	Hex bool
+	// show is the value of a name alone for readers; nil for other expressions.
+	show     func(value any) string
 	constant any
 	// compute is nil for a constant.
 	compute func(env expression.Env) (any, error)
@@ -78,7 +81,19 @@ func textOf(value any) string {
 	}
 }
 
-// place is where a value stands: its scope, and the role of its step.
+// message is a value in a text for readers: a number in hex, and a parameter with its unit, as the scenario writes
+// them.  Programs and guests read the plain numbers of textOf.
+func (v *Value) message(value any) string {
+	switch {
+	case v.Hex:
+		return ShowHex(value, verb.Any)
+	case v.show != nil:
+		return v.show(value)
+	}
+	return textOf(value)
+}
+
+// place is where a value is: its scope, and the role of its step.
 type place struct {
 	scope *scope
 	// role is "" for a step without one, and for a role that is known only in the run.
@@ -167,8 +182,8 @@ func (d *decoder) expression(argument *verb.Argument, node *syntax.Node, piece e
 		)
 	}
 	return d.converted(raw, func(v any) (any, error) {
-		if argument.Message && raw.Hex {
-			return ShowHex(v, verb.Text), nil
+		if argument.Message {
+			v = raw.message(v)
 		}
 		return orError(d.convert(argument, v))
 	})
@@ -239,8 +254,8 @@ func (d *decoder) list(node *syntax.Node, item func(*syntax.Node) *Value, build 
 	return d.combined(node.Span(), parts, build)
 }
 
-// shaped follows a node to where it stands, which must be of a kind and, unless least is 0, have that many items or
-// keys; nil after saying what is wanted.
+// shaped follows a node to its target. The target must be of a kind and, unless least is 0, have that many items or
+// keys. Otherwise shaped reports what is wanted and returns nil.
 func (d *decoder) shaped(
 	node *syntax.Node, at *place, kind syntax.Kind, least int, hint, format string, args ...any,
 ) *syntax.Node {
@@ -275,10 +290,10 @@ func (d *decoder) reportValue(err error, span diag.Span) *Value {
 	return d.refuse(diag.Evaluation, span, "", "%s", err)
 }
 
-// Limits keep a file from taking more than a moment: each expression of a text is looked up in it, and each
-// is parsed by calls that nest as it does.
+// Limits keep a file from taking more than a moment. Each expression of a text is looked up in it, and each is parsed
+// by calls that nest as it does.
 const (
-	maxPieces     = 2000     // of a text, expressions and what stands between them
+	maxPieces     = 2000     // of a text, expressions and what is between them
 	maxExpression = 16 << 10 // bytes
 )
 
@@ -309,8 +324,8 @@ func (d *decoder) template(argument *verb.Argument, node *syntax.Node, pieces []
 	return d.combined(whole, parts, func(values []any) (any, error) {
 		var text strings.Builder
 		for i, value := range values {
-			if argument.Message && parts[i].Hex {
-				text.WriteString(ShowHex(value, verb.Any))
+			if argument.Message {
+				text.WriteString(parts[i].message(value))
 				continue
 			}
 			text.WriteString(textOf(value))
@@ -319,9 +334,39 @@ func (d *decoder) template(argument *verb.Argument, node *syntax.Node, pieces []
 	})
 }
 
-// Recount is the key of an environment, and no name that an expression could have, of a func() that brings the counters
-// of its roles up to date: it is called before an expression that mentions them.
+// Recount is the key in an environment of a func() that updates the counters of its roles. No expression can have that
+// name. The function is called before an expression that mentions counters.
 const Recount = "recount counters"
+
+// Hidden is the key in an environment of a map[string]any. No expression can have that name. The map has the values of
+// names that parameters of fragments and the like hide, nil for a name that has no value outside.
+const Hidden = "hidden names"
+
+// ofFile is a value of a role that a step evaluates. It sees the names of the file, and not those that hide them at
+// the step. The number of an instance is the step's.
+func (v *Value) ofFile() *Value {
+	if v == nil || v.compute == nil {
+		return v
+	}
+	whole := *v
+	whole.compute = func(env expression.Env) (any, error) {
+		hidden, _ := env[Hidden].(map[string]any)
+		if len(hidden) > 0 {
+			env = maps.Clone(env)
+			for name, value := range hidden {
+				switch {
+				case name == indexName:
+				case value == nil:
+					delete(env, name)
+				default:
+					env[name] = value
+				}
+			}
+		}
+		return v.compute(env)
+	}
+	return &whole
+}
 
 // compile compiles one expression, which is at span, and returns the kind of its result.
 func (d *decoder) compile(node *syntax.Node, piece expression.Piece, span diag.Span, at place) (*Value, string) {
@@ -348,7 +393,7 @@ func (d *decoder) compile(node *syntax.Node, piece expression.Piece, span diag.S
 		d.reportExpression(bad, node.Locate(piece.Offset+bad.From, piece.Offset+bad.To), piece.Text, at)
 		return nil, ""
 	}
-	value := &Value{Span: span, Hex: program.Hex()}
+	value := &Value{Span: span, Hex: program.Hex(), show: at.scope.find(strings.TrimSpace(piece.Text)).show}
 	for _, word := range program.Names() {
 		at.scope.mention(word)
 		value.Hex = value.Hex || at.scope.find(word).hex
@@ -374,7 +419,7 @@ func (d *decoder) reportExpression(bad *expression.Error, span diag.Span, source
 		name := source[bad.From:bad.To]
 		if roles := d.ambiguous(at, name); roles != nil {
 			d.errors.Report(diag.AmbiguousName, span, "%q is a name in several roles", name).
-				WithHint("say whose: %s.%s", roles[0], name)
+				WithHint("name the role: %s.%s", roles[0], name)
 			return
 		}
 		if d.abstract && !strings.HasPrefix(bad.Hint, "did you mean") {
@@ -382,7 +427,7 @@ func (d *decoder) reportExpression(bad *expression.Error, span diag.Span, source
 		}
 		if other := d.caseWith(name); other != nil {
 			bad.Hint = fmt.Sprintf(
-				"the matrix of case %s has it; what names it must stand in that case", quoted(other.Name.Value),
+				"the matrix of case %s has it; what names it must be in that case", quoted(other.Name.Value),
 			)
 		}
 	}

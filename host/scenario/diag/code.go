@@ -10,7 +10,7 @@ type Code string
 // operations themselves would reject.  W is a warning: the file may run.
 const (
 	Syntax         Code = "E0001 the file is not YAML"
-	DuplicateKey   Code = "E0002 a key stands twice in one mapping"
+	DuplicateKey   Code = "E0002 a key occurs twice in one mapping"
 	Tab            Code = "E0003 a tab where YAML wants spaces"
 	NotText        Code = "E0004 the file is not UTF-8 text"
 	TooLarge       Code = "E0005 the file is too large"
@@ -62,14 +62,14 @@ const (
 	NothingMeasured   Code = "E0222 a threshold of what nothing measures"
 	UnknownFixture    Code = "E0223 an unknown fixture"
 	FixtureCycle      Code = "E0224 a fixture that needs itself"
-	FixtureScope      Code = "E0225 a fixture of the file that needs one of the case"
+	FixtureScope      Code = "E0225 a scope that a fixture cannot have"
 
 	ExpressionSyntax Code = "E0301 an expression that cannot be read"
 	Unterminated     Code = "E0302 an expression that does not end"
 	UndefinedName    Code = "E0303 an undefined name in an expression"
 	UndefinedMember  Code = "E0304 an undefined member in an expression"
 	ExpressionType   Code = "E0305 an expression of another type"
-	PowerOperator    Code = "E0306 ^ raises to a power, it is no exclusive or"
+	PowerOperator    Code = "E0306 ^ raises to a power, it is not an exclusive or"
 	Evaluation       Code = "E0307 an expression that cannot be evaluated"
 	NotConstant      Code = "E0308 a value that must be known before the run"
 	AmbiguousName    Code = "E0309 a name that several roles have"

@@ -56,6 +56,23 @@ func TestDidYouMean(t *testing.T) {
 	}
 }
 
+// TestSuggestShortWords: of four letters two may be wrong only behind a beginning that is right.
+func TestSuggestShortWords(t *testing.T) {
+	words := []string{"color", "sizes", "source", "guest-c", "guest-go"}
+	for word, want := range map[string]string{
+		"clok": "", "colr": "color", "sise": "sizes", "sauce": "source", "xy": "", "guest-cc": "guest-c",
+	} {
+		if got := diag.Suggest(word, words); got != want {
+			t.Errorf("%q: got %q, want %q", word, got, want)
+		}
+	}
+	for word, want := range map[string]string{"c": `did you mean "guest-c"?`, "go": `did you mean "guest-go"?`} {
+		if got := diag.DidYouMean(word, words); got != want {
+			t.Errorf("%q: got %q, want %q", word, got, want)
+		}
+	}
+}
+
 // TestCloseTo: in a dictionary of many words one is near to any, and is not suggested for that.
 func TestCloseTo(t *testing.T) {
 	words := []string{"NAK", "B", "steps", "flags", "RANGE", "rereg", "post_send", "post_recv", "bandwidth"}
@@ -115,7 +132,7 @@ func TestOffset(t *testing.T) {
 		{Line: 3, Column: 1}:    "", {Line: 4, Column: 701}: "é", {Line: 5, Column: 1}: "end", {Line: 9, Column: 1}: "",
 	} {
 		if got := source.Rest(place); got != want {
-			t.Errorf("behind %v stands %q, want %q", place, got, want)
+			t.Errorf("behind %v is %q, want %q", place, got, want)
 		}
 	}
 }

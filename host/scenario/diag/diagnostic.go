@@ -1,5 +1,5 @@
-// Package diag holds the errors of a checker about a file: a position, a stable code, a sentence, a hint,
-// and how all of that looks on a terminal.
+// Package diag has the errors of a checker about a file. An error has a position, a stable code, a sentence and a
+// hint. The package also formats it for a terminal.
 //
 // Every message has file:line:column, because the reader's next act is to go there.
 package diag
@@ -161,8 +161,8 @@ func (l *List) Sorted() []*Diagnostic {
 	return sorted
 }
 
-// Limit is how many diagnostics are shown at once; more than that are the consequence of a few.
-const Limit = 50
+// limit is how many diagnostics are shown at once; more than that are the consequence of a few.
+const limit = 50
 
 // maxExcerpt is how many characters of a line are shown, around the caret.
 const maxExcerpt = 120
@@ -170,8 +170,8 @@ const maxExcerpt = 120
 // Painter colours parts of a message; nil functions leave text as it is.
 type Painter struct {
 	Error, Gutter, Caret, Hint func(string) string
-	// Width is how many columns a line may have, 0 for any; Fold breaks one that has more, and begins the next ones
-	// behind so many blanks.
+	// Width is how many columns a line may have, 0 for any. Fold breaks one that has more, and begins the next
+	// ones with so many blanks.
 	Width int
 	Fold  func(line string, hang int) string
 }
@@ -195,8 +195,8 @@ func (p Painter) excerpt() int {
 func (l *List) Render(w io.Writer, paint Painter) error {
 	sorted := l.Sorted()
 	for i, d := range sorted {
-		if i == Limit {
-			rest := len(sorted) - Limit
+		if i == limit {
+			rest := len(sorted) - limit
 			_, err := fmt.Fprintf(w, "... and %d more; fix these first\n", rest)
 			return err
 		}
@@ -225,8 +225,8 @@ func (d *Diagnostic) Text(paint Painter) string {
 	return b.String()
 }
 
-// Excerpt is the span's source line and the line with the caret below it, each with a gutter; nil
-// when the file has no such line.
+// Excerpt is the span's source line and the line with the caret below it, each with a gutter. It is nil when the file
+// has no such line.
 func (s Span) Excerpt(paint Painter) []string {
 	if s.Source == nil || s.Line < 1 || s.Line > s.Source.Lines() || len(s.Source.Text) == 0 {
 		return nil
@@ -238,8 +238,8 @@ func (s Span) Excerpt(paint Painter) []string {
 	return []string{number + " " + text, blank + " " + mark}
 }
 
-// crop is the part of the span's line around it, at most so many characters, and where the caret stands below: its
-// column and width.
+// crop is the part of the span's line around it, of at most so many characters.  It also returns the column and the
+// width of the caret below.
 func (s Span) crop(most int) (text string, column, width int) {
 	length := s.Source.Characters(s.Line)
 	column, width = min(max(s.Column-1, 0), length), max(s.Width, 1)

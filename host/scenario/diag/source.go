@@ -15,8 +15,8 @@ type Source struct {
 
 	once   sync.Once
 	starts []int // offset of each line's first byte
-	// counts are the numbers of characters before every markedBytes-th byte: a column is found from the nearest
-	// of them, so that a file of one long line takes no longer than one of many short ones.
+	// counts are the numbers of characters before every markedBytes-th byte. A column is found from the nearest of
+	// them. So a file of one long line takes no longer than one of many short ones.
 	counts []int
 }
 
@@ -83,7 +83,7 @@ func (s *Source) Offset(p Position) int {
 	return end
 }
 
-// Rest is what stands in a line from a position on, without the line's end.
+// Rest is the text of a line from a position on, without the line's end.
 func (s *Source) Rest(p Position) string {
 	line := s.Line(p.Line)
 	if line == "" {

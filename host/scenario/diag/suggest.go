@@ -13,18 +13,25 @@ const (
 	maxWord       = 100 // bytes
 )
 
-// Suggest returns the candidate nearest to word, or "" when none is near enough to be what the
-// writer meant: of short words little is wrong, and of all something is right.
+// Suggest returns the candidate nearest to word, or "" when none is near enough to be what the writer meant. Only a
+// little of a short word may be wrong, and something of each word must be right.
 func Suggest(word string, candidates []string) string {
 	if len(word) > maxWord {
 		return ""
 	}
 	candidates = candidates[:min(len(candidates), maxCandidates)]
-	limit := len(word)/3 + 2
-	if len(word) < 4 {
-		limit = 2 // of three letters, one may be wrong
+	if len(word) >= 5 {
+		return nearest(word, candidates, len(word)/3+2)
 	}
-	return nearest(word, candidates, limit)
+	// Of four letters one may be wrong, or two behind a beginning that is right: sise is near sizes, and clok is not
+	// near color.
+	near := nearest(word, candidates, 2)
+	if near == "" && len(word) == 4 {
+		near = nearest(word, slices.DeleteFunc(slices.Clone(candidates), func(candidate string) bool {
+			return !strings.HasPrefix(candidate, word[:2])
+		}), 3)
+	}
+	return near
 }
 
 // nearest is the first of the candidates with the least distance to word, "" where none has less than limit.  Of each
@@ -38,8 +45,8 @@ func nearest(word string, candidates []string, limit int) (best string) {
 	return best
 }
 
-// mostBegun is how many words a beginning may have to stand for all of them.
-const mostBegun = 3
+// maxBegun is how many words a beginning may have to stand for all of them.
+const maxBegun = 3
 
 // begun lists the candidates that begin with a word, XRC_SEND and XRC_RECV for XRC.
 func begun(word string, candidates []string) []string {
@@ -50,16 +57,33 @@ func begun(word string, candidates []string) []string {
 			list = append(list, candidate)
 		}
 	}
-	if len(list) > mostBegun {
+	if len(list) > maxBegun {
 		return nil
 	}
 	return list
 }
 
-// DidYouMean is what a word was meant to be as a hint, or "": what it is the beginning of, or else the nearest.
+// ended is the only candidate with a word as its last part, guest-c for c; "" where there is none, or several.
+func ended(word string, candidates []string) (whole string) {
+	for _, candidate := range candidates {
+		if word != "" && strings.HasSuffix(candidate, "-"+word) {
+			if whole != "" {
+				return ""
+			}
+			whole = candidate
+		}
+	}
+	return whole
+}
+
+// DidYouMean is what a word was meant to be as a hint, or "".  It was meant to be what begins with it or ends with it,
+// or else the nearest.
 func DidYouMean(word string, candidates []string) string {
 	if list := begun(word, candidates[:min(len(candidates), maxCandidates)]); len(list) > 0 {
 		return listed(list)
+	}
+	if whole := ended(word, candidates[:min(len(candidates), maxCandidates)]); whole != "" {
+		return listed([]string{whole})
 	}
 	if near := Suggest(word, candidates); near != "" {
 		return listed([]string{near})
@@ -67,8 +91,8 @@ func DidYouMean(word string, candidates []string) string {
 	return ""
 }
 
-// CloseTo is DidYouMean among the many words of a dictionary, where something is near to any word: it suggests those
-// that one slip of the keyboard leads to, of seven letters and more two.
+// CloseTo is DidYouMean among the many words of a dictionary, where something is near to any word. It suggests words
+// that one typing error leads to, or two for words of at least seven letters.
 func CloseTo(word string, dictionary []string) string {
 	if list := begun(word, dictionary); len(list) > 0 || len(word) > maxWord || len(word) < 3 {
 		return listed(list)
@@ -100,6 +124,14 @@ func OneOf(word string, candidates []string) string {
 	return ThereAre(candidates)
 }
 
+// Suffix is a hint as the end of a message: "; did you mean ..", or "" for none.
+func Suffix(hint string) string {
+	if hint == "" {
+		return ""
+	}
+	return "; " + hint
+}
+
 // Misspelled reports whether one of the words that are given, and not known, was meant to be name: name is not missing
 // then.
 func Misspelled(name string, given, known []string) bool {
@@ -129,7 +161,7 @@ func ThereAre(names []string) string {
 }
 
 // distance is the optimal string alignment distance: insertions, deletions, substitutions and swaps
-// of neighbours.  Words whose distance must reach the limit return the limit.
+// of neighbours.  It is the limit for words with a distance of at least the limit.
 func distance(a, b string, limit int) int {
 	if len(a)-len(b) >= limit || len(b)-len(a) >= limit {
 		return limit
@@ -162,13 +194,13 @@ func lower(b byte) byte {
 	return b
 }
 
-// longestQuoted is how much of a text a message repeats, in bytes.
-const longestQuoted = 40
+// maxQuoted is how much of a text a message repeats, in bytes.
+const maxQuoted = 40
 
 // Quoted is a text of the scenario in a message, shortened when it is long.
 func Quoted(text string) string {
-	if len(text) > longestQuoted {
-		text = text[:longestQuoted-3] + "..."
+	if len(text) > maxQuoted {
+		text = text[:maxQuoted-3] + "..."
 	}
 	return strconv.Quote(text)
 }

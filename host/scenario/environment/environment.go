@@ -60,8 +60,8 @@ func governors(files fs.FS) string {
 	return strings.Join(slices.Compact(names), " ")
 }
 
-// Device describes a device of a provider.  files is the root of the file system, which has facts of the kernel's
-// devices that verbs do not have; soft's device is in no file system.
+// Device describes a device of a provider. files is the root of the file system, which has facts of the kernel's
+// devices that verbs do not have. soft's device is in no file system.
 func Device(files fs.FS, device *rdmacore.Device) (record.Device, error) {
 	provider := device.Provider().Name()
 	found := record.Device{Name: device.Name(), Provider: provider, Driver: Driver(provider, device.Name())}
@@ -83,11 +83,11 @@ func Device(files fs.FS, device *rdmacore.Device) (record.Device, error) {
 	return found, nil
 }
 
-// Driver is the name of a device's driver: by custom the letters that its name begins with, and the number behind
-// them where another number follows, as in mlx5_0.
+// Driver is the name of a device's driver. By custom it is the letters that its name begins with, and the number
+// behind them where another number follows, as in mlx5_0.
 func Driver(provider, device string) string {
-	if provider == "soft" {
-		return "soft"
+	if provider == rdmacore.Soft {
+		return rdmacore.Soft
 	}
 	stem, _, numbered := strings.Cut(device, "_")
 	if numbered {

@@ -1,4 +1,4 @@
-;; A guest whose functions a scenario calls while it waits at the barrier "serve".
+;; A scenario calls functions of this guest while it waits at the barrier "serve".
 (module
   (import "rdma" "barrier" (func $barrier (param i32 i32 i64) (result i32)))
   (memory (export "memory") 1)

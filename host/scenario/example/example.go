@@ -28,8 +28,8 @@ type Example struct {
 	Words []string
 	// Text is a whole scenario: the file's head and this one case.
 	Text string
-	// Beside are the files that it imports, and modules with their sources: texts by names.
-	Beside map[string]string
+	// Files are those that it imports, and modules with their sources: texts by names.
+	Files map[string]string
 }
 
 // all is made once and never changes.
@@ -48,9 +48,6 @@ func Find(word string) *Example {
 	return nil
 }
 
-// Files are the files themselves, as they run.
-func Files() fs.FS { return files }
-
 func load() []Example {
 	names, _ := fs.Glob(files, "*.yaml") // the pattern is good
 	var examples []Example
@@ -64,17 +61,17 @@ func load() []Example {
 	return examples
 }
 
-// cut takes a file apart: an example is what stands before the cases, with one of them.  The cases are a file's last
-// key. A file of several cases that has tags itself is one example, for what is seen in several cases alone.
+// cut takes a file apart: an example is the text before the cases, with one of them.  The cases are a file's last key.
+// A file of several cases that has tags itself is one example, for what is seen in several cases alone.
 func cut(source *diag.Source) []Example {
 	root := syntax.Parse(source, &diag.List{})
 	name := strings.TrimSuffix(source.Name, path.Ext(source.Name))
-	beside := imported(root)
-	addNamed(beside, source.Text)
+	files := imported(root)
+	addNamed(files, source.Text)
 	cases := root.Get("cases")
 	if cases == nil || root.Get("tags") != nil && len(cases.Items) > 1 {
 		return []Example{{
-			File: name, Title: title(root, name), Words: words(root.Get("tags")), Text: source.Text, Beside: beside,
+			File: name, Title: title(root, name), Words: words(root.Get("tags")), Text: source.Text, Files: files,
 		}}
 	}
 	head := lines(source, 1, cases.Items[0].Position.Line)
@@ -87,7 +84,7 @@ func cut(source *diag.Source) []Example {
 		called := title(item, name)
 		examples = append(examples, Example{
 			File: name, Title: called, Words: append([]string{called}, words(item.Get("tags"))...),
-			Text: head + strings.TrimRight(lines(source, item.Position.Line, end), "\n") + "\n", Beside: beside,
+			Text: head + strings.TrimRight(lines(source, item.Position.Line, end), "\n") + "\n", Files: files,
 		})
 	}
 	return examples
@@ -168,10 +165,10 @@ var codes string
 // Checked is the name of the file of a wrong or right example that is validated; it may use other files.
 const Checked = "example.yaml"
 
-// The marks begin what stands in a wrong scenario in place of the line before, of which there can be several lines.
+// The marks begin the text that replaces the line before in a wrong scenario. It may have several lines.
 const (
 	wrongMark  = "#wrong "
-	repeatMark = "#wrong*" // a number and a text that stands so often
+	repeatMark = "#wrong*" // a number, and a text that is repeated so often
 )
 
 // Codes lists the codes of `rdmarun validate` that have an example.
@@ -184,8 +181,8 @@ func Codes() []string {
 	return list
 }
 
-// OfCode is a scenario that has the error of a code, and one that is right: texts of files by their names, both nil
-// where there is none.
+// OfCode is a scenario that has the error of a code, and one that is right. They are texts of files by their names,
+// both nil where there is none.
 func OfCode(code string) (wrong, right map[string]string) {
 	_, text, found := strings.Cut(codes, "\n== "+code+"\n")
 	if !found {

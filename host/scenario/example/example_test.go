@@ -2,14 +2,17 @@ package example_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"rdmarun/host/guest"
 	"rdmarun/host/output/terminal"
+	"rdmarun/host/program"
 	"rdmarun/host/record"
 	"rdmarun/host/scenario"
 	"rdmarun/host/scenario/diag"
@@ -35,12 +38,12 @@ func TestExamplesRun(t *testing.T) {
 			if noGuest == nil {
 				write(t, folder, "echo.wasm", string(module))
 			}
-			for name, text := range each.Beside {
+			for name, text := range each.Files {
 				write(t, folder, name, text)
 			}
 			totals, text := run(t, write(t, folder, "example.yaml", each.Text))
 			ran := totals.Passed + totals.XFailed
-			if noGuest != nil && each.File == "guest" ||
+			if noGuest != nil && each.File == "guest" || missing(each.File) ||
 				noEngine != nil && (slices.Contains([]string{"script", "input", "allow", "clock"}, each.File)) {
 				ran += totals.Skipped
 			}
@@ -50,6 +53,28 @@ func TestExamplesRun(t *testing.T) {
 			}
 		})
 	}
+}
+
+// missing reports whether the programs of an example may be missing: those of other packages, and soft as a library,
+// which "make build" makes.
+func missing(file string) bool {
+	if file != "programs" {
+		return false
+	}
+	for _, name := range []string{"rdma_server", "rping", "ib_send_bw", "ucx_perftest"} {
+		if _, err := exec.LookPath(name); err != nil {
+			return true
+		}
+	}
+	_, err := os.Stat("../../../bin/" + program.Library)
+	return err != nil
+}
+
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == program.SupervisorArgument {
+		syscall.Exit(program.SupervisorMain())
+	}
+	os.Exit(m.Run())
 }
 
 func write(t *testing.T, folder, name, text string) string {
@@ -73,8 +98,9 @@ func run(t *testing.T, path string) (record.Totals, string) {
 		t.Fatal(&text)
 	}
 	totals, err := scenario.Run(t.Context(), checked.Scenarios, scenario.RunConfig{
-		Open: scenario.OpenSoft, ProviderName: "soft",
-		Consumers: []record.Consumer{terminal.NewHuman(&text, terminal.HumanOptions{})},
+		Open: scenario.OpenSoft, ProviderName: "soft", SoftLibrary: "../../../bin/" + program.Library,
+		ProgramEnvironment: map[string]string{"PATH": os.Getenv("PATH")},
+		Consumers:          []record.Consumer{terminal.NewHuman(&text, terminal.HumanOptions{})},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -121,7 +147,7 @@ func TestCodes(t *testing.T) {
 	}
 }
 
-// found lists the codes that the check of a scenario, with the files beside it, reports.
+// found lists the codes that the check of a scenario, with its other files, reports.
 func found(t *testing.T, texts map[string]string) []string {
 	t.Helper()
 	folder := t.TempDir()

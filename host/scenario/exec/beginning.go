@@ -16,37 +16,36 @@ import (
 	"rdmarun/host/scenario/skip"
 	"rdmarun/host/scenario/testbed"
 	"rdmarun/host/scenario/verb"
-	"rdmarun/rdmacore"
 )
 
-// beginning is what a process tells before the first step.
+// beginning is the message of a process before its first step.
 type beginning struct {
 	Case   string        `json:"case"`
 	Status record.Status `json:"status"`
 	Reason string        `json:"reason,omitempty"`
-	// Known tells that the case is known to fail there.
+	// Known means that the case is known to fail there.
 	Known bool        `json:"known,omitempty"`
 	Roles []roleFacts `json:"roles,omitempty"`
-	// Baseline is in how many parts this process tells what it has of an earlier run; nil for no such run.
+	// Baseline is the number of messages with the process's results of an earlier run; nil without such a run.
 	Baseline *int `json:"baseline,omitempty"`
 }
 
-// roleFacts are what expressions see of a role elsewhere.
+// roleFacts are the values that expressions see of a role in another process.
 type roleFacts struct {
 	Name   string           `json:"name"`
 	Group  string           `json:"group,omitempty"`
 	Index  int              `json:"index,omitempty"`
 	Object json.RawMessage  `json:"object"`
 	Place  record.RolePlace `json:"place"`
-	// Guest tells that a guest plays it.
+	// Guest means that a guest plays it.
 	Guest bool `json:"guest,omitempty"`
 	// GUID is that of its device, Host the name of its host.
 	GUID uint64 `json:"guid"`
 	Host string `json:"host"`
 }
 
-// begin tells the others that this process is at the beginning of the case, and learns of their roles.  It is false
-// when the case does not run, here or there.
+// begin agrees with the other processes that the case runs, and learns their roles.  It is false when the case does not
+// run, here or in another process.
 func (o *remote) begin(ctx context.Context, r *caseRun) bool {
 	if err := o.gather(ctx, r); err != nil && r.result.Status == record.Passed {
 		r.environment(err)
@@ -55,9 +54,10 @@ func (o *remote) begin(ctx context.Context, r *caseRun) bool {
 	return o.began
 }
 
-// gather waits until all are at the beginning of the case.  Where it does not run there, its status says so.
+// gather waits until all processes are at the beginning of the case.  If the case does not run in one of them, the
+// result gets its status.
 func (o *remote) gather(ctx context.Context, r *caseRun) error {
-	if err := o.tellBeginning(r); err != nil {
+	if err := o.sendBeginning(r); err != nil {
 		return err
 	}
 	waiting, cancel := context.WithTimeoutCause(
@@ -66,7 +66,7 @@ func (o *remote) gather(ctx context.Context, r *caseRun) error {
 	defer cancel()
 	var facts []roleFacts
 	for _, name := range o.Names {
-		theirs, err := o.hearBeginning(waiting, r, name)
+		theirs, err := o.receiveBeginning(waiting, r, name)
 		if err != nil {
 			return err
 		}
@@ -81,27 +81,27 @@ func (o *remote) gather(ctx context.Context, r *caseRun) error {
 	if err := r.learn(facts); err != nil {
 		return err
 	}
-	return r.judgeTogether()
+	return r.checkTogether()
 }
 
-// tellBeginning tells the others that this process is at the beginning of the case.
-func (o *remote) tellBeginning(r *caseRun) (err error) {
+// sendBeginning reports to the others that this process is at the beginning of the case.
+func (o *remote) sendBeginning(r *caseRun) (err error) {
 	begin := beginning{Case: r.config.Key, Status: r.result.Status, Reason: r.result.Reason, Known: r.xfail != nil}
 	if begin.Roles, err = r.ownFacts(); err != nil {
 		return err
 	}
-	if r.config.Baseline != nil && len(r.testCase.Thresholds) > 0 { // who judges may not have it
-		parts, err := o.TellEarlier(r.config.Baseline)
+	if r.config.Baseline != nil && len(r.testCase.Thresholds) > 0 { // the decider may not have it
+		parts, err := o.SendEarlier(r.config.Baseline)
 		if err != nil {
 			return err
 		}
 		begin.Baseline = &parts
 	}
-	return o.TellOnce("begin", begin)
+	return o.SendOnce("begin", begin)
 }
 
-// hearBeginning waits until a process is at the beginning of the case, and takes what it tells of it and of its roles.
-func (o *remote) hearBeginning(ctx context.Context, r *caseRun, name string) ([]roleFacts, error) {
+// receiveBeginning waits until a process is at the beginning of the case, and takes the facts of its roles.
+func (o *remote) receiveBeginning(ctx context.Context, r *caseRun, name string) ([]roleFacts, error) {
 	var there beginning
 	if err := o.Receive(ctx, name, peer.Key("begin", name), &there); err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ func (o *remote) hearBeginning(ctx context.Context, r *caseRun, name string) ([]
 	there.Reason = verb.Brief(there.Reason)
 	printable.Each(&there.Roles, verb.Brief)
 	switch {
-	case r.result.Status != record.Passed: // which needs no second reason
+	case r.result.Status != record.Passed: // the status has a reason already
 	case there.Case != r.config.Key:
 		return nil, fmt.Errorf("the process of %s is at the case %s", name, verb.Brief(there.Case))
 	case there.Status == record.Skipped:
@@ -130,11 +130,11 @@ func (o *remote) hearBeginning(ctx context.Context, r *caseRun, name string) ([]
 	if r.result.Status != record.Passed {
 		return nil, nil
 	}
-	if r.config.led() && name != r.config.Leader {
-		return there.Roles, nil // a host's figures of another day are no measure of others
+	if r.config.hasController() && name != r.config.Controller {
+		return there.Roles, nil // results of another day on that host do not compare with those of others
 	}
 	if there.Baseline != nil && r.config.Baseline == nil {
-		earlier, err := o.TakeEarlier(ctx, name, *there.Baseline)
+		earlier, err := o.ReceiveEarlier(ctx, name, *there.Baseline)
 		if err != nil {
 			return nil, err
 		}
@@ -143,7 +143,7 @@ func (o *remote) hearBeginning(ctx context.Context, r *caseRun, name string) ([]
 	return there.Roles, nil
 }
 
-// ownFacts are what expressions see of the roles here; nothing before there is a testbed.
+// ownFacts are the values that expressions see of the roles here; nothing before there is a testbed.
 func (r *caseRun) ownFacts() ([]roleFacts, error) {
 	if r.testbed == nil {
 		return nil, nil
@@ -162,8 +162,8 @@ func (r *caseRun) ownFacts() ([]roleFacts, error) {
 	return facts, nil
 }
 
-// claimed tells what is wrong with a role that a process says it plays: it is none of the file's, or another's.  What
-// the file and the placement have of the role is theirs, whatever the process says.
+// claimed returns an error for a role that a process claims to play, if it is not in the file or is another's.  The
+// role's facts come from the file and the placement, not from that process.
 func (o *remote) claimed(r *caseRun, role *roleFacts, process string) error {
 	i := slices.IndexFunc(r.testCase.Elsewhere, func(known testbed.RoleConfig) bool { return known.Name == role.Name })
 	if i < 0 {
@@ -175,30 +175,31 @@ func (o *remote) claimed(r *caseRun, role *roleFacts, process string) error {
 		)
 	}
 	if r.roster.where[role.Name] != "" {
-		return fmt.Errorf("the process of %s says twice where role %s is", process, role.Name)
+		return fmt.Errorf("the process of %s has sent the place of role %s twice", process, role.Name)
 	}
 	known := &r.testCase.Elsewhere[i]
 	role.Group, role.Index, role.Guest, role.Place.Role = known.Group, known.Index, known.Guest != nil, known.Name
-	if r.config.led() {
+	if r.config.hasController() {
 		role.Host = process
 	}
 	return nil
 }
 
-// allClaimed tells which role nobody says he plays; it finds who judges: the process with the first role of the file.
+// allClaimed returns an error for a role that no process claims.  It sets the decider: the process of the file's first
+// role.
 func (o *remote) allClaimed(r *caseRun) error {
 	for i, role := range r.testCase.Elsewhere {
 		if r.roster.where[role.Name] == "" {
-			return fmt.Errorf("the process of %s does not say where its role %s is", o.player(role.Name), role.Name)
+			return fmt.Errorf("the process of %s has not sent the place of its role %s", o.player(role.Name), role.Name)
 		}
 		if i == 0 && (len(r.testCase.Roles) == 0 || r.testCase.Roles[0].Position > 0) {
-			r.roster.judge = r.roster.where[role.Name]
+			r.roster.decider = r.roster.where[role.Name]
 		}
 	}
 	return nil
 }
 
-// learn shows expressions the roles that are elsewhere.
+// learn makes the roles of other processes visible to expressions.
 func (r *caseRun) learn(facts []roleFacts) error {
 	for _, role := range facts {
 		value, err := meeting.Decode(role.Object)
@@ -208,7 +209,7 @@ func (r *caseRun) learn(facts []roleFacts) error {
 		}
 		if counters, is := object["counters"].(map[string]any); is {
 			for name := range counters {
-				counters[name] = expression.Elsewhere{} // they grow there
+				counters[name] = expression.Elsewhere{} // the counters belong to that process
 			}
 		}
 		text, _ := object["address"].(string)
@@ -216,7 +217,7 @@ func (r *caseRun) learn(facts []roleFacts) error {
 		if err != nil {
 			return fmt.Errorf("the address of role %s: %w", role.Name, err)
 		}
-		// Of this host the process there knows better: there each role has an address of its own in 127.0.0.0/8.
+		// The process there knows its loopback addresses better: each of its roles has its own address in 127.0.0.0/8.
 		if given, known := r.config.Addresses[role.Name]; known && !given.IsLoopback() {
 			address, object["address"] = given, given.String()
 		}
@@ -227,7 +228,7 @@ func (r *caseRun) learn(facts []roleFacts) error {
 		if clock, known := r.config.Clocks[role.Place.Host]; known {
 			role.Place.ClockWithin = &clock.Within
 		}
-		if module := r.config.Modules[role.Name]; module != "" || r.config.Observes {
+		if module := r.config.Modules[role.Name]; module != "" || r.config.IsController {
 			role.Place.Guest = module
 		}
 		r.roster.facts = append(r.roster.facts, role)
@@ -235,74 +236,31 @@ func (r *caseRun) learn(facts []roleFacts) error {
 	return nil
 }
 
-// judgeTogether looks at what steps need of roles of several processes, and at the conditions on them.
-func (r *caseRun) judgeTogether() error {
-	for _, need := range r.testCase.Needs {
-		if !skip.Divided(r.testCase, need) || slices.ContainsFunc(need.Roles[:], func(role string) bool {
-			return r.faulting(role) &&
-				(need.Capability != verb.CanFaultPacket || r.onProvider(role)["link"] != rdmacore.LinkLocal)
-		}) {
-			continue
-		}
-		r.result.Status = record.Skipped
-		r.result.Reason = fmt.Sprintf(
-			"it needs %s, and neither %s nor %s is on a provider that has it (soft)", need.Capability, need.Roles[0],
-			need.Roles[1],
-		)
-		return nil
+// checkTogether skips the case if the processes together do not meet its requirements.  A condition of xfail may be on
+// their roles, too.
+func (r *caseRun) checkTogether() error {
+	joint := skip.Joint{Provider: r.onProvider, Holds: r.holds}
+	for _, role := range r.testbed.Roles() {
+		joint.Here = append(joint.Here, skip.Role{Name: role.Name, Group: role.Group, Place: testbed.Place{
+			GUID: role.Device().GUID(), Address: role.Address(), Host: role.Host,
+		}})
 	}
-	if reason := r.crowded(); reason != "" {
+	for _, role := range r.roster.facts {
+		address, _ := r.testbed.AddressOf(role.Name)
+		joint.Elsewhere = append(joint.Elsewhere, skip.Role{Name: role.Name, Group: role.Group, Place: testbed.Place{
+			GUID: role.GUID, Address: address, Host: role.Host,
+		}})
+	}
+	reason, err := joint.Reason(r.testCase)
+	if err != nil {
+		return err
+	}
+	if reason != "" {
 		r.result.Status, r.result.Reason = record.Skipped, reason
 		return nil
-	}
-	for _, requirement := range r.testCase.Requires {
-		if !skip.IsJoint(r.testCase, requirement) {
-			continue
-		}
-		if holds, err := r.holds(requirement, expression.Env{"roles": testbed.Distinct(r.places())}); err != nil {
-			return fmt.Errorf("requires %s: %w", requirement.Text, err)
-		} else if !holds {
-			r.result.Status, r.result.Reason = record.Skipped, "it requires "+requirement.Text
-			return nil
-		}
 	}
 	if known := r.testCase.XFail; known != nil && known.When.Mentions(skip.Elsewhere(r.testCase)...) {
 		r.lookWhetherKnown()
 	}
 	return nil
-}
-
-// places are where the roles of all processes run.
-func (r *caseRun) places() (places []testbed.Place) {
-	for _, role := range r.testbed.Roles() {
-		places = append(places, testbed.Place{GUID: role.Device().GUID(), Address: role.Address(), Host: role.Host})
-	}
-	for _, role := range r.roster.facts {
-		address, _ := r.testbed.AddressOf(role.Name)
-		places = append(places, testbed.Place{GUID: role.GUID, Address: address, Host: role.Host})
-	}
-	return places
-}
-
-// crowded is the reason of a case with a counted role, each instance of which wants a host of its own, and two share
-// one.
-func (r *caseRun) crowded() string {
-	for _, own := range r.testCase.Roles {
-		if !own.Spread {
-			continue
-		}
-		role, err := r.testbed.Role(own.Name)
-		if err != nil {
-			return err.Error()
-		}
-		for _, other := range r.roster.facts {
-			if other.Group == own.Group && other.Host == role.Host {
-				return fmt.Sprintf(
-					"role %s has place: {spread: host}, and %s and %s are both on %s", own.Group, own.Name, other.Name,
-					role.Host,
-				)
-			}
-		}
-	}
-	return ""
 }

@@ -12,7 +12,7 @@ import (
 	"rdmarun/host/scenario/timeline"
 )
 
-// repeat runs the rounds of a loop, here or where its role is.
+// repeat runs the rounds of a loop, here or in the process of its role.
 func (r *caseRun) repeat(ctx context.Context, step *compile.Step, repeat *compile.Repeat) error {
 	count := progress.Unknown
 	if repeat.Count != nil {
@@ -26,23 +26,23 @@ func (r *caseRun) repeat(ctx context.Context, step *compile.Step, repeat *compil
 	if step.Label != "" {
 		what = step.Label + " round"
 	}
-	advance := r.advances.Begin(what, count)
-	defer r.advances.End(advance)
-	if repeat.Role != "" && !r.turns.whole {
-		return r.peers.loop(ctx, r, step, repeat, advance)
+	running := r.progress.Begin(what, count)
+	defer r.progress.End(running)
+	if repeat.Role != "" && !r.position.whole {
+		return r.peers.loop(ctx, r, step, repeat, running)
 	}
-	return r.loop(ctx, step, repeat, advance)
+	return r.loop(ctx, step, repeat, running)
 }
 
-// loop runs the rounds of a loop here.
-func (r *caseRun) loop(ctx context.Context, step *compile.Step, repeat *compile.Repeat, advance *progress.Step) error {
+// loop runs the rounds of a loop in this process.
+func (r *caseRun) loop(ctx context.Context, step *compile.Step, repeat *compile.Repeat, running *progress.Step) error {
 	defer r.shadow(repeat.Counter)()
-	pace, err := r.paceOf(repeat, advance.Of)
+	pace, err := r.paceOf(repeat, running.Of)
 	if err != nil {
 		return r.failed(step, "", "repeat", err)
 	}
-	timed := step.Label != "" && r.loops.Enter(step.Label, r.tags)
-	err = advance.Rounds(func(i int) error {
+	timed := step.Label != "" && r.loops.Enter(step.Label, r.tags, repeat.StageNames())
+	err = running.Rounds(func(i int) error {
 		begin, late, err := r.awaitRound(ctx, pace, i)
 		switch {
 		case errors.Is(err, errNoMore):
@@ -63,7 +63,7 @@ func (r *caseRun) loop(ctx context.Context, step *compile.Step, repeat *compile.
 			return err
 		}
 		if timed {
-			r.loops.Round(r.now().Since(begin), late)
+			r.loops.Round(pace.stage, r.now().Since(begin), late)
 		}
 		if len(repeat.Steps) == 0 && ctx.Err() != nil {
 			return r.failed(step, "", "repeat", context.Cause(ctx))
@@ -74,13 +74,15 @@ func (r *caseRun) loop(ctx context.Context, step *compile.Step, repeat *compile.
 		err = nil
 	}
 	if timed {
-		r.loops.Drop(pace.dropped)
+		for stage, rounds := range pace.dropped {
+			r.loops.Drop(stage, rounds)
+		}
 		r.loops.Leave(err == nil, r.testbed.Clock().Virtual())
 	}
 	return err
 }
 
-// until ends a repeat whose condition holds.
+// until ends a repeat when its condition holds.
 func (r *caseRun) until(step *compile.Step, repeat *compile.Repeat) error {
 	if repeat.Until == nil {
 		return nil
@@ -95,10 +97,18 @@ func (r *caseRun) until(step *compile.Step, repeat *compile.Repeat) error {
 	return nil
 }
 
-// shadow remembers what a name means around a block, and returns what restores it.
+// shadow saves the value of a name around a block, and returns a function that restores it.
 func (r *caseRun) shadow(name string) (restore func()) {
 	before, had := r.env[name]
+	hidden, _ := r.env[compile.Hidden].(map[string]any)
+	_, again := hidden[name]
+	if hidden != nil && !again {
+		hidden[name] = before
+	}
 	return func() {
+		if hidden != nil && !again {
+			delete(hidden, name)
+		}
 		if had {
 			r.env[name] = before
 		} else {
@@ -137,13 +147,13 @@ func (r *caseRun) used() (list []string) {
 	return list
 }
 
-// parallel runs branches at the same time; the first failure is the step's.
+// parallel runs branches at the same time.  The error is that of the first failed branch.
 func (r *caseRun) parallel(ctx context.Context, step *compile.Step, action *compile.Parallel) error {
 	branches := make([]*caseRun, len(action.Branches))
-	r.turns.next()
+	r.position.Next()
 	for i := range branches {
 		branches[i] = r.branch()
-		branches[i].turns = r.turns.branch(i)
+		branches[i].position = position{Position: r.position.Branch(i)}
 	}
 	err := r.testbed.AtOnce(ctx, len(branches), func(ctx context.Context, i int) error {
 		return branches[i].step(ctx, action.Branches[i])
@@ -157,16 +167,18 @@ func (r *caseRun) parallel(ctx context.Context, step *compile.Step, action *comp
 	return nil
 }
 
-// branch is a part of the run with its own names: other branches do not see what stands around its steps, and see the
-// names it gives when it has ended.
+// branch is a part of the run with its own names.  Other branches see the names that it gives when it has ended.
 func (r *caseRun) branch() *caseRun {
 	b := *r
 	b.env, b.given = maps.Clone(r.env), make(map[string]any)
+	if hidden, is := r.env[compile.Hidden].(map[string]any); is {
+		b.env[compile.Hidden] = maps.Clone(hidden)
+	}
 	b.path, b.steps, b.loops, b.found = slices.Clone(r.path), 0, timeline.Loops{}, nil
 	return &b
 }
 
-// join takes over what a branch has made.
+// join adds the results of a branch to the run.
 func (r *caseRun) join(branch *caseRun) {
 	r.steps += branch.steps
 	r.loops.Join(&branch.loops)
@@ -174,7 +186,7 @@ func (r *caseRun) join(branch *caseRun) {
 	for name, value := range branch.given {
 		r.env[name], r.given[name] = value, value
 		if list, ok := value.(*sharedList); ok {
-			r.env[name] = list.items // also what other branches have added
+			r.env[name] = list.items // includes the items of other branches
 		}
 	}
 }

@@ -11,28 +11,29 @@ import (
 	"rdmarun/host/scenario/verb"
 )
 
-// A step that works on roles of several processes is a step of the one that has its first role, as every step is of one
-// process.  Each other process with roles of it walks into the same step with its part, while it waits for the step's
-// outcome, which ends the part as well: of a measurement half of the work, of a barrier its guests.  What is measured
-// all others are told, a size at a time.
+// A step on roles of several processes belongs to the process of its first role. Each other process with roles of it
+// enters the same step with its part, while it waits for the step's outcome. The outcome also ends the part. For a
+// measurement the part is half of the work, for a barrier its guests. Results of a measurement are sent to all other
+// processes after each size.
 
-// half runs the part of a step that another process runs; nil where there is none here.
-func (o *remote) half(r *caseRun, step *compile.Step, call *compile.Call, owner string) func(context.Context) {
+// ownPart runs this process's part of a step that another process owns; nil without such a part.
+func (c *remoteCall) ownPart() func(context.Context) {
+	o, r, step, call := c.remote, c.run, c.step, c.call
 	if !r.divides(call) {
 		return nil
 	}
 	return func(ctx context.Context) {
 		if err := r.allowed(nil, call.Verb); err != nil {
-			o.Leave(err) // the case ends here, and so elsewhere
+			o.Leave(err) // ends the case here and in the other processes
 			return
 		}
-		half := verb.Call{Verb: call.Verb, Testbed: r.testbed, Counterpart: o.counterpart(r)}
-		own := o.member(r, owner, o.Mailbox.Name(), "member", "owner")
+		half := verb.Call{Verb: call.Verb, Testbed: r.testbed, PeerConn: o.peerConn(r)}
+		own := o.member(r, c.owner, o.Mailbox.Name(), "member", "owner")
 		half.Meet = func(context.Context) error { return join(ctx, own) }
-		advance := r.advances.Begin("", 0)
-		defer r.advances.End(advance)
-		half.Advance = func(what string, at, of int) {
-			r.advances.Part(advance, what, at, of)
+		running := r.progress.Begin("", 0)
+		defer r.progress.End(running)
+		half.Progress = func(what string, at, of int) {
+			r.progress.Part(running, what, at, of)
 			r.ended.Add(1) // not stalled
 		}
 		var err error
@@ -45,31 +46,31 @@ func (o *remote) half(r *caseRun, step *compile.Step, call *compile.Call, owner 
 		if err == nil {
 			err = call.Verb.Run(ctx, &half)
 		}
-		if err != nil && !call.Verb.Measures { // whose halves have told each other
-			_ = own.Say(met{Failed: r.failureTold(err)})
+		if err != nil && !call.Verb.Measures { // the halves of a measurement have sent their errors to each other
+			_ = own.Send(arrival{Failed: r.peerFailure(err)})
 		}
 	}
 }
 
-// met is what a process says at a barrier: it is there, or never will be; or that it is open.
-type met struct {
+// arrival is a message at a barrier: the process is there, or it failed before; from the owner, the barrier is open.
+type arrival struct {
 	Failed *peer.Failure `json:"failed,omitempty"`
 }
 
-// join says that everybody here is at a barrier, and waits until it is open.
-func join(ctx context.Context, with *peer.Counterpart) error {
-	if err := with.Say(met{}); err != nil {
+// join reports that all steps here are at a barrier, and waits until it is open.
+func join(ctx context.Context, with *peer.Conn) error {
+	if err := with.Send(arrival{}); err != nil {
 		return err
 	}
-	return with.Hear(ctx, &met{})
+	return with.Receive(ctx, &arrival{})
 }
 
-// meet waits until everybody elsewhere is at a barrier, of a step that is this process's, and opens it there.
+// meet waits until all other processes are at a barrier, of a step that is this process's, and opens it there.
 func (o *remote) meet(r *caseRun, call *compile.Call) func(ctx context.Context) error {
 	if call.Verb.Measures || !r.divides(call) {
 		return nil
 	}
-	var members []*peer.Counterpart
+	var members []*peer.Conn
 	seen := make(map[string]bool)
 	for _, role := range r.rolesOf(call) {
 		if name := r.roster.where[role]; name != "" && !seen[name] {
@@ -79,13 +80,13 @@ func (o *remote) meet(r *caseRun, call *compile.Call) func(ctx context.Context) 
 	}
 	return func(ctx context.Context) error {
 		for _, each := range members {
-			var there met
-			err := each.Hear(ctx, &there)
+			var there arrival
+			err := each.Receive(ctx, &there)
 			switch {
 			case errors.Is(err, context.DeadlineExceeded):
 				return &testbed.Failure{
 					What: "the barrier stays closed", Expected: "the guests in the process of " + each.Process,
-					Got: "they have not come",
+					Got: "they have not come", Late: true,
 				}
 			case err != nil:
 				return err
@@ -94,7 +95,7 @@ func (o *remote) meet(r *caseRun, call *compile.Call) func(ctx context.Context) 
 			}
 		}
 		for _, each := range members {
-			if err := each.Say(met{}); err != nil {
+			if err := each.Send(arrival{}); err != nil {
 				return err
 			}
 		}
@@ -102,23 +103,23 @@ func (o *remote) meet(r *caseRun, call *compile.Call) func(ctx context.Context) 
 	}
 }
 
-// member is the way between the process that has a step and another one with a part of it, whose name the keys have.
-func (o *remote) member(r *caseRun, process, name, said, heard string) *peer.Counterpart {
-	return &peer.Counterpart{
-		Group: o.Group, Process: process, Key: r.stepKey() + "/" + name + "/", Said: said, Heard: heard,
+// member connects the process that owns a step and one with a part of it.  The keys have the name of the second.
+func (o *remote) member(r *caseRun, process, name, local, remote string) *peer.Conn {
+	return &peer.Conn{
+		Group: o.Group, Process: process, Key: r.position.Key() + "/" + name + "/", Local: local, Remote: remote,
 	}
 }
 
-// counterpart is the process with the role of the two that is not here.
-func (o *remote) counterpart(r *caseRun) func(from, to string) verb.Counterpart {
-	return func(from, to string) verb.Counterpart { return o.counterpartIn(r, r.stepKey()+"/", from, to) }
+// peerConn connects to the process with the role of the two that is not here.
+func (o *remote) peerConn(r *caseRun) func(from, to string) verb.PeerConn {
+	return func(from, to string) verb.PeerConn { return o.peerConnIn(r, r.position.Key()+"/", from, to) }
 }
 
-// counterpartIn is counterpart where a step has several such halves: prefix tells them apart.
-func (o *remote) counterpartIn(r *caseRun, prefix, from, to string) verb.Counterpart {
-	c := &peer.Counterpart{Group: o.Group, Said: "from", Heard: "to", Process: r.roster.where[to]}
+// peerConnIn is peerConn for a step with several such halves: prefix distinguishes them.
+func (o *remote) peerConnIn(r *caseRun, prefix, from, to string) verb.PeerConn {
+	c := &peer.Conn{Group: o.Group, Local: "from", Remote: "to", Process: r.roster.where[to]}
 	if process := r.roster.where[from]; process != "" {
-		c.Said, c.Heard, c.Process = "to", "from", process
+		c.Local, c.Remote, c.Process = "to", "from", process
 	}
 	c.Key = fmt.Sprintf("%s%s>%s/", prefix, from, to)
 	return c

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
-	"strconv"
+	"strings"
 	"time"
 
 	"rdmarun/host/record"
@@ -15,11 +15,10 @@ import (
 	"rdmarun/host/scenario/diag"
 	"rdmarun/host/scenario/meeting"
 	"rdmarun/host/scenario/quantity"
-	"rdmarun/host/scenario/shell"
 	"rdmarun/host/scenario/testbed"
 )
 
-// stepError is a step that failed, as the innermost step saw it.
+// stepError is a failed step, as the innermost step reports it.
 type stepError struct {
 	step   *compile.Step
 	span   diag.Span // of the step, or of something in it
@@ -27,9 +26,9 @@ type stepError struct {
 	action string
 	path   []string
 	used   []string
-	// advance is how far the loops around it were, "" outside of all.
-	advance string
-	// known says what an xfail expected instead, "" where none did.
+	// progress is the progress of the loops around it; "" outside of loops.
+	progress string
+	// known is what an xfail expected instead; "" without an xfail.
 	known string
 	err   error
 }
@@ -38,10 +37,10 @@ func (e *stepError) Error() string { return e.action + ": " + e.err.Error() }
 
 func (e *stepError) Unwrap() error { return e.err }
 
-// overtime is the cause of a context that a limit of time has ended.
+// overtime is the cause of a context that a time limit has ended.
 type overtime struct {
 	text string
-	// ofStep tells that it is the limit of a step, so that an xfail may excuse it.
+	// ofStep means that it is the limit of a step, so that an xfail may excuse it.
 	ofStep bool
 }
 
@@ -51,7 +50,7 @@ func caseTimeout(limit time.Duration) error {
 	return &overtime{text: "the case took longer than " + quantity.Time(limit) + " (timeout)"}
 }
 
-// failed makes the error of a step.  The innermost one stays.
+// failed makes the error of a step.  The error of the innermost step is kept.
 func (r *caseRun) failed(step *compile.Step, role, action string, err error) *stepError {
 	var inner *stepError
 	if errors.As(err, &inner) {
@@ -59,61 +58,84 @@ func (r *caseRun) failed(step *compile.Step, role, action string, err error) *st
 	}
 	return &stepError{
 		step: step, span: step.Span, role: role, action: action, path: slices.Clone(r.path), used: r.used(),
-		advance: r.advances.String(), err: err,
+		progress: r.progress.String(), err: err,
 	}
 }
 
-// fail notes the failure of a step in the result.
+// fail adds the failure of a step to the result.  If the step took too long, the failure names the guests and programs
+// that run, and their places.
 func (r *caseRun) fail(err error) {
 	f := r.describe(err)
-	if f.Kind == "error" {
+	if f.Kind == record.KindStopped || isLate(err) {
+		r.stillRunning = r.testbed.RunningExecutables()
+		f.Details = append(f.Details, r.stillRunning...)
+	}
+	if f.Kind == record.KindError {
 		r.result.Status, r.result.Reason = record.Errored, f.What
 	}
 	r.addFailure(f)
 }
 
-// addFailure adds a failure to the result; a case without another end has failed.
+// isLate reports whether the time of a step or of its case was over.
+func isLate(err error) bool {
+	var failure *testbed.Failure
+	var late *overtime
+	return errors.As(err, &failure) && failure.Late || errors.As(err, &late)
+}
+
+// addFailure adds a failure to the result.  A case without another status has failed.
 func (r *caseRun) addFailure(f record.Failure) {
 	if r.result.Status == record.Passed {
 		r.result.Status = record.Failed
 	}
-	f.File, f.Rerun = cmp.Or(f.File, r.program.File), r.rerun()
+	f.File, f.Rerun = cmp.Or(f.File, r.scenario.File), r.config.Rerun
 	r.result.Failures = append(r.result.Failures, f)
 }
 
-// failedGuests notes the guests that had failed before the step that ended the case, whose failure may be their
-// consequence.
-func (r *caseRun) failedGuests() {
-	for _, each := range r.testbed.FailedGuests() {
+// failedExecutables adds the guests and programs that had failed before the step that ended the case with err, nil for
+// none.  The step's failure may be a consequence of theirs.  In a case that was stopped, it leaves out those that the
+// stop has ended.
+func (r *caseRun) failedExecutables(stopped bool, err error) {
+	if !stopped {
+		r.testbed.AwaitEnding(err != nil)
+	}
+	ends := r.testbed.FailedExecutables()
+	if failure := (*testbed.Failure)(nil); errors.As(err, &failure) && failure.Ended != nil {
+		ends = append(ends, *failure.Ended)
+	}
+	for _, each := range ends {
+		if stopped && each.Outcome == "stopped" {
+			continue // with the case
+		}
+		r.causes++
 		r.addFailure(record.Failure{
-			Kind: "expectation", Role: each.Role, Host: r.hostOf(each.Role), Action: "guest",
-			What:     fmt.Sprintf("the guest had already ended: %s, exit code %d", each.Outcome, each.Exit),
+			Kind: record.KindExpectation, Role: each.Role, Host: r.hostOf(each.Role), Action: each.What,
+			What:     fmt.Sprintf("the %s had already ended: %s, exit code %d", each.What, each.Outcome, each.Exit),
 			Expected: "exit 0, or a step that asks how it ended", Got: each.Reason + each.Trace,
 		})
 	}
 }
 
-// hostOf is the host of a role, as the controller of a lab tells it; else nothing, as processes of one user are no
-// hosts.
+// hostOf is the host of a role in a lab; "" in other runs, where processes of one user are not hosts.
 func (r *caseRun) hostOf(role string) string {
-	if r.config.Observes {
+	if r.config.IsController {
 		return r.roster.where[role]
 	}
 	return ""
 }
 
-// describe makes what reports tell of the failure of a step.
+// describe makes the record of a step's failure.
 func (r *caseRun) describe(err error) record.Failure {
-	f := record.Failure{Kind: "expectation", Timeline: r.history.Moments()}
+	f := record.Failure{Kind: record.KindExpectation, Timeline: r.history.Moments()}
 	span, cut, whole := diag.Span{}, "it was cut off in this step", err
 	var step *stepError
 	if errors.As(err, &step) {
 		f.Role, f.Action, f.Path, f.Used, span, err = step.role, step.action, step.path, step.used, step.span, step.err
-		if step.advance != "" {
-			cut += ", in " + step.advance
+		if step.progress != "" {
+			cut += ", in " + step.progress
 		}
 	}
-	if gone := (*meeting.GoneError)(nil); !errors.As(err, &gone) { // which names the host that it is about
+	if gone := (*meeting.GoneError)(nil); !errors.As(err, &gone) { // that error names its host
 		f.Host = r.hostOf(f.Role)
 	}
 	var (
@@ -132,17 +154,16 @@ func (r *caseRun) describe(err error) record.Failure {
 		span = evaluation.Span
 		f.What, f.Got, f.Hint = "a value cannot be computed", evaluation.Err.Error(), evaluation.Hint()
 	case errors.As(err, &late):
-		f.What, f.Hint, f.Details = err.Error(), cut, r.testbed.RunningGuests()
+		f.What, f.Hint = err.Error(), cut
 	case r.result.Status == record.Interrupted, r.result.Status == record.TimedOut:
-		f.Kind, f.What, f.Hint = "stopped", r.result.Reason, cut
-		f.Details = r.testbed.RunningGuests()
+		f.Kind, f.What, f.Hint = record.KindStopped, r.result.Reason, cut
 	case errors.As(err, &environment):
-		f.Kind, f.What, f.Hint = "error", err.Error(), environment.Hint()
+		f.Kind, f.What, f.Hint = record.KindError, err.Error(), environment.Hint()
 	default:
 		f.What = err.Error()
 	}
-	if of := (*fixtureError)(nil); errors.As(whole, &of) && f.Kind != "stopped" {
-		f.Kind, f.What = "error", of.what(f.What)
+	if of := (*fixtureError)(nil); errors.As(whole, &of) && f.Kind != record.KindStopped {
+		f.Kind, f.What = record.KindError, of.what(f.What)
 	}
 	f.Line, f.Column, f.Excerpt, f.File = span.Line, span.Column, span.Excerpt(diag.Painter{}), span.File()
 	if step != nil && step.known != "" {
@@ -151,15 +172,10 @@ func (r *caseRun) describe(err error) record.Failure {
 	return f
 }
 
-// joined is a hint with another behind it.
-func joined(hint, more string) string {
-	if hint == "" {
-		return more
-	}
-	return hint + "\n" + more
-}
+// joined joins two hints, of which the first may be empty.
+func joined(hint, more string) string { return strings.TrimPrefix(hint+"\n"+more, "\n") }
 
-// expectFailure reverses the result of a case that is known to fail: its failure is expected, and its success is not.
+// expectFailure reverses the result of a case that is known to fail: failure is expected, success is not.
 func (r *caseRun) expectFailure() {
 	known := r.xfail
 	if known == nil {
@@ -167,21 +183,28 @@ func (r *caseRun) expectFailure() {
 	}
 	switch r.result.Status {
 	case record.Failed:
-		if !r.leaked() && r.allExpected(known) {
+		leaked := slices.ContainsFunc(r.result.Failures, func(f record.Failure) bool {
+			return f.Kind == record.KindLeak
+		})
+		if !leaked && r.allExpected(known) { // no xfail excuses a leak
 			r.result.Status, r.result.Reason = record.XFailed, known.Reason
 		}
 	case record.Passed:
 		r.addFailure(record.Failure{
-			Kind: "xpass", What: "it passed, and xfail says that it fails", Hint: "remove the xfail: " + known.Reason,
+			Kind: record.KindXPass, What: "it passed, and xfail says that it fails",
+			Hint: "remove the xfail: " + known.Reason,
 		})
 	}
 }
 
-// allExpected tells whether the failures are those that an xfail expects, and adds a hint to each other one.
+// allExpected reports whether an xfail expects all failures, and adds a hint to each unexpected one.
 func (r *caseRun) allExpected(known *compile.XFail) bool {
 	expected := true
 	for i := range r.result.Failures {
 		f := &r.result.Failures[i]
+		if r.tooFew && f.Kind == record.KindThreshold {
+			continue // a consequence of the measurement's failure
+		}
 		if hint := unlike(known, *f); hint != "" {
 			f.Hint, expected = joined(f.Hint, hint), false
 		}
@@ -189,12 +212,7 @@ func (r *caseRun) allExpected(known *compile.XFail) bool {
 	return expected
 }
 
-// leaked tells whether something could not be freed, which no xfail excuses.
-func (r *caseRun) leaked() bool {
-	return slices.ContainsFunc(r.result.Failures, func(f record.Failure) bool { return f.Kind == "leak" })
-}
-
-// stopped notes that the run was ended from outside, in a step that err is of.
+// stopped records that the run was ended from outside, during the step of err.
 func (r *caseRun) stopped(ctx context.Context, err error) {
 	r.result.Status = record.Interrupted
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -204,10 +222,10 @@ func (r *caseRun) stopped(ctx context.Context, err error) {
 	r.fail(err)
 }
 
-// environment notes a fault of the surroundings.
+// environment records an error of the environment.
 func (r *caseRun) environment(err error) {
 	r.result.Status, r.result.Reason = record.Errored, err.Error()
-	failure := record.Failure{Kind: "error", What: err.Error()}
+	failure := record.Failure{Kind: record.KindError, What: err.Error()}
 	var environment *testbed.EnvironmentError
 	if errors.As(err, &environment) {
 		failure.Hint = environment.Hint()
@@ -224,7 +242,7 @@ func (r *caseRun) recoverPanic() {
 	}
 	r.result.Status, r.result.Reason = record.Broken, fmt.Sprint(value)
 	r.addFailure(record.Failure{
-		Kind: "bug", What: fmt.Sprintf("rdmarun itself failed: %v", value), Hint: "please report this",
+		Kind: record.KindBug, What: fmt.Sprintf("rdmarun itself failed: %v", value), Hint: "please report this",
 		Details: []string{string(debug.Stack())},
 	})
 }
@@ -233,31 +251,9 @@ func (r *caseRun) recoverPanic() {
 func (r *caseRun) leftovers() {
 	if found := r.testbed.Leftovers(); len(found) > 0 {
 		r.addFailure(record.Failure{
-			Kind: "leftover", What: "the case left behind what nobody asked for",
+			Kind: record.KindLeftover, What: "the case left unmatched completions or events",
 			Hint:    "poll, wait_event or drain it, or put `leftovers: ignore` on the step that causes it",
 			Details: found, Timeline: r.history.Moments(),
 		})
 	}
-}
-
-func (r *caseRun) rerun() string { return r.config.RerunCase(r.program, r.testCase) }
-
-// RerunCase is the command that runs a case alone, with the parameters that its file has: empty where nobody knows that
-// of the run. A case that takes over what cases before it have shared runs behind them again, in the same order.
-func (c *Config) RerunCase(program *compile.Program, testCase *compile.Case) string {
-	if c.Rerun == "" {
-		return ""
-	}
-	command := shell.Command(c.Rerun, program.Given, c.Seed)
-	if c.TakesOver {
-		if c.Shuffle != nil {
-			command += " --shuffle=" + strconv.FormatUint(*c.Shuffle, 10)
-		}
-		return command + " " + shell.Word(program.File)
-	}
-	command += " " + shell.Word(program.File)
-	if testCase.ID != program.File {
-		command += " --id " + shell.Word(testCase.ID)
-	}
-	return command
 }

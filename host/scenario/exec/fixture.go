@@ -8,10 +8,10 @@ import (
 	"rdmarun/host/scenario/compile"
 )
 
-// fixtureError is the failure of a step of a fixture: an error of the case, which tests something else.
+// fixtureError is the failure of a step of a fixture.  It is an error of the case, which tests something else.
 type fixtureError struct {
 	name string
-	// undone is what could not be done with the fixture: it was not "set up", or not "torn down".
+	// undone is the operation that failed: the fixture was not "set up", or not "torn down".
 	undone string
 	err    error
 }
@@ -20,12 +20,12 @@ func (e *fixtureError) Error() string { return e.what(e.err.Error()) }
 
 func (e *fixtureError) Unwrap() error { return e.err }
 
-// what is the failure of the step with the fixture's name in front.
+// what is the failure of the step, after the fixture's name.
 func (e *fixtureError) what(ofStep string) string {
 	return fmt.Sprintf("the fixture %s could not be %s: %s", e.name, e.undone, ofStep)
 }
 
-// fixtures sets up what the case needs: what it shares with others first.  The guests that run then are theirs, and no
+// fixtures sets up the fixtures of the case, shared ones first.  Guests that run then belong to the fixtures, and no
 // step of the case has to end them.
 func (r *caseRun) fixtures(ctx context.Context) error {
 	share := r.config.Session != nil
@@ -43,19 +43,19 @@ func (r *caseRun) fixtures(ctx context.Context) error {
 			return &fixtureError{fixture.Name, "set up", err}
 		}
 	}
-	r.testbed.KeepGuests()
+	r.testbed.KeepExecutables()
 	return nil
 }
 
-// tearDownFixtures ends those that were begun, the last first.  Each step is tried, whatever became of the one before;
-// failed takes their errors.
+// tearDownFixtures tears down the fixtures that have begun their setup, the last first.  It tries each step, also after
+// a failure; failed takes their errors.
 func (r *caseRun) tearDownFixtures(ctx context.Context, begun []*compile.Fixture, failed func(error)) {
 	for _, fixture := range slices.Backward(begun) {
 		r.each(ctx, fixture.Teardown, func(err error) { failed(&fixtureError{fixture.Name, "torn down", err}) })
 	}
 }
 
-// each tries steps, whatever became of those before; failed takes their errors.
+// each tries all steps, also after a failure; failed takes their errors.
 func (r *caseRun) each(ctx context.Context, steps []*compile.Step, failed func(error)) {
 	for _, step := range steps {
 		if err := r.step(ctx, step); err != nil {

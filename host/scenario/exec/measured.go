@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"strings"
 
 	"rdmarun/host/record"
 	"rdmarun/host/scenario/compile"
@@ -12,21 +13,9 @@ import (
 	"rdmarun/host/scenario/verb"
 )
 
-// measure gives a call what it tells of its measurements to, and who may end them.
+// measure sets the functions of a call that take results of measurements, and the limits that end measurements early.
 func (r *caseRun) measure(step *compile.Step, call *verb.Call) {
-	call.Measured = func(found []*record.Measure) {
-		for _, m := range found {
-			r.locate(step, m)
-			r.config.Stream.Write(&record.Record{
-				Kind: record.Measured, File: r.program.File, Case: r.testCase.ID, Measure: m,
-			})
-		}
-		r.found = append(r.found, found)
-		r.ended.Add(1) // not stalled
-		if r.turns.telling {
-			r.turns.untold = cmp.Or(r.turns.untold, r.tellMeasured(found))
-		}
-	}
+	call.Measured = func(found []*record.Measure) { r.measured(step, found) }
 	r.watch(call, func(m *record.Measure) { r.locate(step, m) })
 	if r.config.NoThresholds {
 		return
@@ -41,22 +30,40 @@ func (r *caseRun) measure(step *compile.Step, call *verb.Call) {
 	}
 }
 
-// watch has a call tell what its measurement does while it runs, also where its figures are those of another process.
+// measured takes the results of a step for one size.
+func (r *caseRun) measured(step *compile.Step, found []*record.Measure) {
+	r.addMeasured(found, func(m *record.Measure) { r.locate(step, m) })
+	if r.position.sending {
+		err := peer.SendMeasured(r.config.Mailbox, r.measuredKey(r.position.sentParts), found)
+		r.position.sentParts++
+		r.position.sendErr = cmp.Or(r.position.sendErr, err)
+	}
+}
+
+// addMeasured adds results, of this process or another.
+func (r *caseRun) addMeasured(found []*record.Measure, locate func(*record.Measure)) {
+	for _, m := range found {
+		locate(m)
+		r.write(record.Record{Kind: record.Measured, Measure: m})
+	}
+	r.found = append(r.found, found)
+	r.ended.Add(1) // not stalled
+}
+
+// watch sets the function of a call that takes the figures of a running measurement, also when they come from another
+// process.
 func (r *caseRun) watch(call *verb.Call, locate func(*record.Measure)) {
-	// the process that leads hears it of that one
-	call.Interval, call.Follows = r.config.Interval, r.config.Leader == ""
+	// the controller gets the intervals of the step's owner
+	call.Interval, call.ShowsIntervals = r.config.Interval, r.config.Controller == ""
 	call.Measuring = func(part []*record.Measure) {
 		for _, m := range part {
 			locate(m)
-			r.config.Stream.Write(&record.Record{
-				Kind: record.Measuring, File: r.program.File, Case: r.testCase.ID, Measure: m,
-			})
+			r.write(record.Record{Kind: record.Measuring, Measure: m})
 		}
 	}
 }
 
-// watchHalf has the half of a measurement tell what the whole one does: under the names of the step, which is of
-// another process.
+// watchHalf is watch for half a measurement in a step that another process owns: it uses that step's name and tags.
 func (r *caseRun) watchHalf(step *compile.Step, half *verb.Call) error {
 	names := r.path
 	if step.Name != nil {
@@ -74,21 +81,21 @@ func (r *caseRun) watchHalf(step *compile.Step, half *verb.Call) error {
 	return nil
 }
 
-// locate says which step of the file a measurement is of.  Nothing of the run changes while one of its steps measures,
-// so any goroutine of it may ask.
+// locate sets the step of a measurement.  The run does not change while one of its steps measures, so any of its
+// goroutines may call it.
 func (r *caseRun) locate(step *compile.Step, m *record.Measure) { r.label(step, m, r.path, r.tags) }
 
-// label says where in the file a measurement stands, and what it is called: by the last of the names and the tags
-// around it.
+// label sets the place of a measurement in the file, its name and its tags.  The name is the last of names, or the
+// type.
 func (r *caseRun) label(step *compile.Step, m *record.Measure, names []string, tags map[string]string) {
-	m.Name = m.Type
-	if m.Operation != "" {
-		m.Name += " " + m.Operation
-	}
-	if len(names) > 0 {
+	switch {
+	case m.Printed != nil: // by a program, under a name of its own
+	case len(names) > 0:
 		m.Name = names[len(names)-1]
+	default:
+		m.Name = strings.TrimSpace(m.Type + " " + m.Operation)
 	}
-	own := m.Tags // of a stage
+	own := m.Tags // the tags of a stage
 	if m.Tags = tags; len(own) > 0 {
 		m.Tags = make(map[string]string, len(tags)+len(own))
 		maps.Copy(m.Tags, tags)
@@ -97,56 +104,43 @@ func (r *caseRun) label(step *compile.Step, m *record.Measure, names []string, t
 	r.locateIn(step, m)
 }
 
-// locateIn says where in the file a measurement stands.
+// locateIn sets the place of a measurement in the file.
 func (r *caseRun) locateIn(step *compile.Step, m *record.Measure) {
 	m.File, m.Line, m.Column = "", step.Span.Line, step.Span.Column
-	if file := step.Span.File(); file != r.program.File {
+	if file := step.Span.File(); file != r.scenario.File {
 		m.File = file
 	}
 }
 
-// measured is the key of what is measured of the n-th size.
-func (r *caseRun) measuredKey(n int) string { return fmt.Sprintf("%s/measured/%d", r.stepKey(), n) }
-
-// tellMeasured tells the others what is measured.
-func (r *caseRun) tellMeasured(found []*record.Measure) error {
-	key := r.measuredKey(r.turns.told)
-	r.turns.told++
-	return peer.TellMeasured(r.config.Mailbox, key, found)
+// measuredKey is the key of the message with the results of the n-th size.
+func (r *caseRun) measuredKey(n int) string {
+	return fmt.Sprintf("%s/measured/%d", r.position.Key(), n)
 }
 
-// mostFound bounds the measurements of a case in other processes: each may be a file.
-const mostFound = 1 << 16
+// maxFound bounds the measurements of other processes in a case, each of which may be written to a file.
+const maxFound = 1 << 16
 
-// takeRoom counts what another process has measured, in the case and in the run.
+// takeRoom counts the bytes of another process's results, in the case and in the run.
 func (o *remote) takeRoom(r *caseRun, process string, raw json.RawMessage) error {
-	if r.config.Room != nil && !r.config.Room(process, len(raw)) {
-		return fmt.Errorf("in this run there is no room for more of what the process of %s has measured", process)
+	if r.config.Reserve != nil && !r.config.Reserve(process, len(raw)) {
+		return fmt.Errorf("this run has no room for more measurements of the process of %s", process)
 	}
 	return o.Spend(process, raw)
 }
 
-// takeMeasured takes what another process has measured.
-func (o *remote) takeMeasured(
-	r *caseRun, step *compile.Step, call *compile.Call, process string, raw json.RawMessage,
-) error {
-	if err := o.takeRoom(r, process, raw); err != nil {
+// Receive adds the results of a step of another process.
+func (c *remoteCall) Receive(raw json.RawMessage) error {
+	r := c.run
+	if err := c.remote.takeRoom(r, c.owner, raw); err != nil {
 		return err
 	}
-	if len(r.found) == mostFound {
-		return fmt.Errorf("the process of %s tells of more than %d measurements in one case", process, mostFound)
+	if len(r.found) == maxFound {
+		return fmt.Errorf("the process of %s sent more than %d measurements in one case", c.owner, maxFound)
 	}
-	found, err := peer.ReadMeasured(raw, process, r.rolesOf(call))
+	found, err := peer.ReadMeasured(raw, c.owner, r.rolesOf(c.call))
 	if err != nil {
-		return fmt.Errorf("the measurement of line %d: %w", step.Span.Line, err)
+		return fmt.Errorf("the measurement of line %d: %w", c.step.Span.Line, err)
 	}
-	for _, m := range found {
-		r.locateIn(step, m)
-		r.config.Stream.Write(&record.Record{
-			Kind: record.Measured, File: r.program.File, Case: r.testCase.ID, Measure: m,
-		})
-	}
-	r.found = append(r.found, found)
-	r.ended.Add(1) // not stalled
+	r.addMeasured(found, func(m *record.Measure) { r.locateIn(c.step, m) })
 	return nil
 }

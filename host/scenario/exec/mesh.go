@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"rdmarun/host/record"
 	"rdmarun/host/scenario/compile"
@@ -13,8 +14,8 @@ import (
 	"rdmarun/host/scenario/verb"
 )
 
-// mesh gives a call what it needs to measure many pairs, and takes what it finds of them.  Thresholds see each pair as
-// a measurement; in the records they are one mesh for each size.
+// mesh sets the functions of a call that measures many pairs.  Thresholds see each pair as a measurement; records have
+// one mesh for each size.
 func (r *caseRun) mesh(step *compile.Step, call *verb.Call) {
 	call.AtOnce = func(ctx context.Context, count int, f func(ctx context.Context, i int) error) error {
 		defer r.ended.Add(1) // not stalled
@@ -25,9 +26,7 @@ func (r *caseRun) mesh(step *compile.Step, call *verb.Call) {
 			as := &record.Measure{What: found.What, How: found.How}
 			r.locate(step, as)
 			found.What, found.How = as.What, as.How
-			r.config.Stream.Write(&record.Record{
-				Kind: record.Meshed, File: r.program.File, Case: r.testCase.ID, Mesh: found,
-			})
+			r.write(record.Record{Kind: record.Meshed, Mesh: found})
 		}
 		for _, found := range pairs {
 			for _, each := range found {
@@ -38,42 +37,41 @@ func (r *caseRun) mesh(step *compile.Step, call *verb.Call) {
 	}
 }
 
-// company is the other processes of a mesh.
-type company struct {
+// meshPeers implements verb.MeshPeers.
+type meshPeers struct {
 	run    *caseRun
 	remote *remote
 }
 
-func (c *company) Process(role string) string { return c.run.roster.where[role] }
+func (c *meshPeers) Process(role string) string { return c.run.roster.where[role] }
 
-func (c *company) Host(role string) string {
-	for i := range c.run.roster.facts {
-		if facts := &c.run.roster.facts[i]; facts.Name == role {
-			return facts.Host
-		}
+func (c *meshPeers) Host(role string) string {
+	facts := c.run.roster.facts
+	if i := slices.IndexFunc(facts, func(of roleFacts) bool { return of.Name == role }); i >= 0 {
+		return facts[i].Host
 	}
 	return ""
 }
 
-func (c *company) Counterpart(part, from, to string) verb.Counterpart {
-	return c.remote.counterpartIn(c.run, c.key(part)+"/", from, to)
+func (c *meshPeers) PeerConn(part, from, to string) verb.PeerConn {
+	return c.remote.peerConnIn(c.run, c.key(part)+"/", from, to)
 }
 
-func (c *company) key(part string) string { return c.run.stepKey() + "/mesh/" + part }
+func (c *meshPeers) key(part string) string { return c.run.position.Key() + "/mesh/" + part }
 
-func (c *company) Tell(part string, value any) error {
+func (c *meshPeers) Broadcast(part string, value any) error {
 	to := c.remote.Mailbox
-	if err := to.Tell(c.key(part)+"/"+to.Name(), value); err != nil {
-		return &testbed.EnvironmentError{What: "tell the other processes", Err: err}
+	if err := to.Broadcast(c.key(part)+"/"+to.Name(), value); err != nil {
+		return &testbed.EnvironmentError{What: "send to the other processes", Err: err}
 	}
 	return nil
 }
 
-func (c *company) Hear(ctx context.Context, process, part string, into any) (err error) {
+func (c *meshPeers) Receive(ctx context.Context, process, part string, into any) (err error) {
 	var raw json.RawMessage
 	var came bool
 	r, o := c.run, c.remote
-	r.testbed.Outside(func() { raw, came, err = o.HearLast(ctx, process, c.key(part)+"/"+process) })
+	r.testbed.Outside(func() { raw, came, err = o.AwaitLast(ctx, process, c.key(part)+"/"+process) })
 	if err == nil && !came {
 		err = o.EndedBy(process)
 	}
@@ -88,7 +86,7 @@ func (c *company) Hear(ctx context.Context, process, part string, into any) (err
 		return err
 	}
 	if err = json.Unmarshal(raw, into); err != nil {
-		return fmt.Errorf("what the process of %s says of a mesh: %w", process, err)
+		return fmt.Errorf("read the mesh of the process of %s: %w", process, err)
 	}
 	return nil
 }

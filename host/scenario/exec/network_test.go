@@ -22,17 +22,19 @@ import (
 	"rdmarun/host/scenario/testbed"
 )
 
-// network carries what the processes of a case tell each other, without NATS.  As in a meeting, what one tells comes in
-// its order, and what was said in answer to a message after it, everywhere.  Apart from that a schedule decides: which
-// message comes next, how long those of a process are held back, and after how many messages a process dies.
+// network carries the messages of a case's processes without NATS. As in a meeting, the messages of a process arrive
+// in order, and an answer arrives everywhere after the message that it answers. A schedule decides everything else. It
+// decides which message comes next, how long those of a process are delayed, and after how many messages a process
+// dies.
 type network struct {
-	mu     sync.Mutex
-	change chan struct{}
-	boxes  map[string]*box
-	dead   map[string]bool
-	dies   string
-	dieAt  int
-	told   int // messages of the one that dies
+	mu       sync.Mutex
+	change   chan struct{}
+	boxes    map[string]*box
+	dead     map[string]bool
+	dies     string
+	dieAt    int
+	declines string // a process that does not run the case
+	reported int    // messages of the one that dies
 	// ordered are the messages that came while another process had some under way, delayed those held back.
 	ordered, delayed int
 	// steps counts what the network has done; beyond maxSteps something goes round in circles.
@@ -78,18 +80,18 @@ type box struct {
 	network  *network
 	name     string
 	arrived  map[meeting.Key]json.RawMessage
-	coming   map[string][]sent // by who has sent it
+	coming   map[string][]sent // by sender
 	got      map[string]int    // how many have come of each
 	held     map[string]int    // for how many messages those of a process are held back
 	schedule schedule
 	at       int
-	// closed is set once the process has ended the case, unread is how much nobody had taken then.
+	// closed is set when the process has ended the case; unread counts the messages in its mailbox at that time.
 	closed bool
 	unread int
 }
 
-func (b *box) Name() string                     { return b.name }
-func (b *box) Tell(key string, value any) error { return b.Send("", key, value) }
+func (b *box) Name() string                          { return b.name }
+func (b *box) Broadcast(key string, value any) error { return b.Send("", key, value) }
 
 func (b *box) Close() {
 	b.network.mu.Lock()
@@ -108,7 +110,7 @@ func (b *box) Send(to, key string, value any) error {
 	defer n.mu.Unlock()
 	n.step()
 	if n.dies == b.name {
-		if n.told++; n.told > n.dieAt {
+		if n.reported++; n.reported > n.dieAt {
 			n.dead[b.name] = true
 		}
 	}
@@ -259,7 +261,7 @@ func (b *box) Forget(prefix string) {
 // played is a file of a case that three processes play, of which "observer" leads and has no role.
 const played = `rdmarun: v1
 provider: {soft: {link: udp}}
-roles: {server: {buffers: {rx: {size: 64}}}, client: {buffers: {tx: {size: 64, fill: {byte: 7}}}}}
+roles: {server: {buffers: {rx: {size: 64}, ry: {size: 64, fill: {byte: 9}}}}, client: {buffers: {tx: {size: 64, fill: {byte: 7}}}}}
 finally: [{role: server, fill: {buffer: rx, byte: 1}}]
 steps:
   - {role: client, decode: {buffer: tx, fields: [{u8: value}]}, as: first}
@@ -279,13 +281,15 @@ steps:
   - {assert: last.value == 49}
   - parallel:
       - do: [{role: server, query_device: {}, as: one}, {role: client, query_device: {}, as: two}]
-      - do: [{role: client, query_device: {}, as: three}, {role: server, query_device: {}, as: four}]
-  - {assert: one.max_qp == two.max_qp && three.max_qp == four.max_qp}
+      - do:
+          - {role: server, decode: {buffer: ry, fields: [{u8: value}]}, as: three}
+          - {role: client, decode: {buffer: tx, fields: [{u8: value}]}, as: four}
+  - {assert: one.max_qp == two.max_qp && three.value == 9 && four.value == 49}
 `
 
 // program is a file as a process has it, which plays one of its roles.
 type program struct {
-	compiled *compile.Program
+	compiled *compile.Scenario
 	own      compile.Case
 }
 
@@ -302,7 +306,7 @@ func compiled(t testing.TB, text string, names ...string) map[string]*program {
 		if checked.Errors.Len() > 0 {
 			t.Fatal(checked.Errors.Sorted())
 		}
-		each := &program{compiled: checked.Scenarios[0].Program}
+		each := &program{compiled: checked.Scenarios[0].Compiled}
 		whole := each.compiled.Cases[0]
 		each.own = *whole
 		each.own.Roles = nil
@@ -340,10 +344,10 @@ func play(t failer, programs map[string]*program, n *network) map[string]record.
 			defer provider.Close()
 			config := exec.Config{
 				Providers: testbed.One(provider), Stream: record.NewStream(), Mailbox: n.boxes[name], Key: "case",
-				Player: func(role string) string { return role }, Observes: name == "observer",
+				Player: func(role string) string { return role }, IsController: name == "observer",
 			}
 			if name != "observer" {
-				config.Leader = "observer"
+				config.Controller = "observer"
 			}
 			for other := range n.boxes {
 				if other != name {
@@ -351,6 +355,10 @@ func play(t failer, programs map[string]*program, n *network) map[string]record.
 				}
 			}
 			own := programs[name].own
+			if name == n.declines {
+				exec.Decline(config, programs[name].compiled, &own, record.Skipped, "its device is away")
+				return
+			}
 			result := exec.Case(n.running, config, programs[name].compiled, &own)
 			mu.Lock()
 			defer mu.Unlock()
@@ -373,7 +381,7 @@ func play(t failer, programs map[string]*program, n *network) map[string]record.
 // processes are those of the files here.
 var processes = []string{"client", "observer", "server"}
 
-// drawNetwork draws what the network does, and who dies after how many messages, if anybody.
+// drawNetwork draws what the network does, and which process dies after how many messages, if any.
 func drawNetwork(t *rapid.T) *network {
 	step := rapid.Custom(func(t *rapid.T) choice {
 		return choice{
@@ -384,13 +392,16 @@ func drawNetwork(t *rapid.T) *network {
 	n := newNetwork(func(name string) schedule {
 		return rapid.SliceOfN(step, 1, 40).Draw(t, name)
 	}, processes...)
-	n.dies = rapid.SampledFrom([]string{"", "client", "server"}).Draw(t, "dies")
+	n.dies = rapid.SampledFrom([]string{"", "client", "server", "observer"}).Draw(t, "dies")
 	n.dieAt = rapid.IntRange(0, 30).Draw(t, "after")
+	if n.dies == "observer" {
+		n.dieAt %= 3 // it sends its beginning, that it has looked, and its end
+	}
 	return n
 }
 
-// TestPeers draws networks: whatever is delayed and reordered, the processes of a case end it with the same status, and
-// where one dies the others say so.
+// TestPeers draws networks.  With any delays and reordering, all processes of a case end it with the same status.
+// Where one dies, the others report it.
 func TestPeers(t *testing.T) {
 	const fails = played + "  - {role: client, check: {buffer: tx, all: 0}}\n" +
 		"  - {role: server, fill: {buffer: rx, byte: 1}}\n"
@@ -405,13 +416,14 @@ func TestPeers(t *testing.T) {
 		found := play(t, programs, n)
 		if n.dead[n.dies] {
 			want = record.Errored
+			seen[n.dies+" died"]++
 		}
 		seen[string(want)]++
 		seen["reordered"] += n.ordered
 		seen["delayed"] += n.delayed
 		for name, result := range found {
 			if n.dead[name] {
-				continue // nobody hears what it says of itself
+				continue // it sends nothing more
 			}
 			text := fmt.Sprintf("%s %+v", result.Reason, result.Failures)
 			if result.Status != want {
@@ -424,13 +436,14 @@ func TestPeers(t *testing.T) {
 			case want == record.Failed && (len(result.Failures) != 1 || result.Failures[0].Role != "client" ||
 				result.Failures[0].Action != "check"):
 				t.Errorf("%s: %s", name, text)
-			case want == record.Passed && n.boxes[name].unread > mostUnread:
-				t.Errorf("%s: nobody has read %d messages", name, n.boxes[name].unread)
+			case want == record.Passed && n.boxes[name].unread > maxUnread:
+				t.Errorf("%s: %d messages were not read", name, n.boxes[name].unread)
 			}
 		}
 	})
 	for _, what := range []string{
-		string(record.Passed), string(record.Failed), string(record.Errored), "reordered", "delayed",
+		string(record.Passed), string(record.Failed), string(record.Errored), "reordered", "delayed", "client died",
+		"server died", "observer died",
 	} {
 		if seen[what] == 0 {
 			t.Errorf("no case was %s: %v", what, seen)
@@ -438,11 +451,11 @@ func TestPeers(t *testing.T) {
 	}
 }
 
-// mostUnread bounds what is in a mailbox at the end of a case: how far a loop is, which nobody had to wait for, and
-// which steps have brought nothing.
-const mostUnread = 10
+// maxUnread bounds the messages in a mailbox at the end of a case. They are progress of loops that no step waited
+// for, and numbers of empty steps.
+const maxUnread = 10
 
-// TestPeerDies: wherever a process dies in a case, the others end it, and say who has died.
+// TestPeerDies: wherever a process dies in a case, the others end it and name that process.
 func TestPeerDies(t *testing.T) {
 	programs := compiled(t, played, processes...)
 	for _, dieAt := range []int{0, 1, 2, 3, 5, 8, 13} {
@@ -466,6 +479,25 @@ func TestPeerDies(t *testing.T) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// TestDeclined: a case that one process does not run is skipped by all, with its reason. Nothing waits for it or is
+// kept in its mailbox.
+func TestDeclined(t *testing.T) {
+	programs := compiled(t, played, processes...)
+	for _, declines := range processes {
+		n := newNetwork(inOrder, processes...)
+		n.declines = declines
+		found := play(t, programs, n)
+		if len(found) != len(processes)-1 {
+			t.Errorf("%d processes have run the case that %s has declined", len(found), declines)
+		}
+		for name, result := range found {
+			if result.Status != record.Skipped || !strings.Contains(result.Reason, "its device is away") {
+				t.Errorf("%s: %s: %s", name, result.Status, result.Reason)
+			}
 		}
 	}
 }

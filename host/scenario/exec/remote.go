@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"rdmarun/host/scenario/compile"
@@ -14,36 +13,41 @@ import (
 	"rdmarun/host/scenario/verb"
 )
 
-// remote has several processes play the roles of a case.  Each walks all steps of the file.  One of a role here runs
-// and its outcome is told to the others; one of a role elsewhere is waited for, and its outcome becomes known here.  So
-// what expressions see is the same everywhere, every process takes the same way, and a step begins when the one before
-// has ended, whoever had it.  Who has the lock of the testbed uses it; several goroutines wait for messages at once.
+// remote lets several processes play the roles of a case. Each walks all steps of the file. The process of a step's
+// role runs it and sends the outcome to the others, which wait for it. So expressions have the same values in every
+// process, and all processes take the same branches. A step begins when the one before has ended in any process. The
+// lock of the testbed guards it; several goroutines wait for messages at once.
 type remote struct {
 	*peer.Group
-	// player is the process that plays a role of the run, as the placement has it.
+	// player is the process of a role, according to the placement.
 	player func(role string) string
 	// began is set once all have begun.
 	began bool
 }
 
 func newRemote(config *Config) *remote {
-	return &remote{Group: peer.NewGroup(config.Mailbox, config.Others), player: config.Player}
+	group := peer.NewGroup(config.Mailbox, config.Others)
+	if config.IsController {
+		group.Watched = config.Others // processes that wait for no step miss a lost one, too
+	}
+	return &remote{Group: group, player: config.Player}
 }
 
-// meetTime bounds the wait for the others at the beginning of a case and at its end, beyond what the case may take.
+// meetTime bounds the wait for the other processes at the beginning and at the end of a case. The time limit of the
+// case applies, too.
 const meetTime = 30 * time.Second
 
-// step is work of the process that has its role.  A step without a role, and a mesh, every process has: nothing is
-// told of it.
+// step runs a call in the process of its role.  Every process runs a step without a role and a mesh; these have no
+// outcome message.
 func (o *remote) step(
 	ctx context.Context, r *caseRun, step *compile.Step, call *compile.Call,
 ) (divided bool, err error) {
-	if r.turns.whole {
+	if r.position.whole {
 		return false, nil
 	}
 	if ofAll(call) {
-		r.turns.next()
-		defer o.Mailbox.Forget(r.stepKey() + "/")
+		r.position.Next()
+		defer o.Mailbox.Forget(r.position.Key() + "/")
 		return true, r.everywhere(ctx, step)
 	}
 	role, err := r.playedBy(call)
@@ -53,10 +57,10 @@ func (o *remote) step(
 	case role == "":
 		return true, r.everywhere(ctx, step)
 	}
-	r.turns.next()
+	r.position.Next()
 	_, err = o.do(ctx, &remoteCall{task{
 		remote: o, run: r, step: step, role: role, action: call.Verb.Name, owner: r.roster.where[role],
-		leaves: call.Verb.Divides,
+		leaves: call.Verb.Split,
 	}, call})
 	return true, err
 }
@@ -70,21 +74,13 @@ type remoteCall struct {
 func (c *remoteCall) here(ctx context.Context) error { return c.run.decorated(ctx, c.step) }
 func (c *remoteCall) adds(*peer.Outcome, error)      {}
 func (c *remoteCall) count(int) int                  { return 1 }
-func (c *remoteCall) heardUnder(n int) string        { return c.run.measuredKey(n) }
+func (c *remoteCall) MessageKey(n int) string        { return c.run.measuredKey(n) }
 
-func (c *remoteCall) heard(raw json.RawMessage) error {
-	return c.remote.takeMeasured(c.run, c.step, c.call, c.owner, raw)
-}
-
-func (c *remoteCall) half() func(context.Context) {
-	return c.remote.half(c.run, c.step, c.call, c.owner)
-}
-
-// binds tells of the name of the call's result, as this process computes it.
+// binds reports whether the call's result has this name, as this process computes it.
 func (c *remoteCall) binds(role, name string, index int) bool {
 	as, owner := c.call.As, c.role
 	if c.call.Role == nil {
-		owner = "" // its result is of none
+		owner = "" // the result belongs to no role
 	}
 	if as.Word == "" || name != as.Word || role != owner {
 		return false
@@ -93,119 +89,75 @@ func (c *remoteCall) binds(role, name string, index int) bool {
 	return err == nil && own == index
 }
 
-// share gives a call the processes with other parts of its step.
+// share sets the connections of a call to the processes with parts of its step.
 func (o *remote) share(r *caseRun, running *verb.Call, call *compile.Call) {
-	if call.Verb.Divides {
-		running.Counterpart, running.Meet = o.counterpart(r), o.meet(r, call)
+	if call.Verb.Split {
+		running.PeerConn, running.Meet = o.peerConn(r), o.meet(r, call)
 	}
 	if call.Verb.Measures {
-		running.Company = &company{r, o}
+		running.MeshPeers = &meshPeers{r, o}
 	}
 }
 
-// decide hears what the process that judges decides, or tells the others what this one does: each has its own clock,
-// and perhaps another earlier run.
+// decide waits for the decision of the decider, or sends this process's own.  Processes have different clocks, and may
+// have different earlier runs.
 func (o *remote) decide(
 	ctx context.Context, r *caseRun, key string, number int, own func() any,
 ) (decided json.RawMessage, err error) {
-	if err := o.Quiet.Flush(); err != nil {
+	if err := o.EmptySteps.Flush(); err != nil {
 		return nil, err
 	}
 	key = fmt.Sprint(key, number)
-	if r.roster.judge == "" {
-		return nil, o.Mailbox.Tell(key, own())
+	if r.roster.decider == "" {
+		return nil, o.Mailbox.Broadcast(key, own())
 	}
-	r.testbed.Outside(func() { _, decided, err = o.Hear(ctx, r.roster.judge, nil, key) })
+	r.testbed.Outside(func() { _, decided, err = o.Await(ctx, r.roster.decider, nil, key) })
 	return decided, err
 }
 
-// turns number the steps of a branch, in each process the same.
-type turns struct {
-	prefix string
-	count  int
-	// key is the running step's, once somebody has asked for it.
-	key string
-	// quiet is what is known of steps of other processes that have brought nothing.
-	quiet map[string]*peer.QuietOf
-	room  []byte // for a key that is only looked for
+// position is the position of a branch, with what its running step adds to the outcome.
+type position struct {
+	peer.Position
 	// whole is set in a loop that is one step of all.
 	whole bool
-	// telling is set while a step of this process runs of which the others are told; of it are what follows.
-	telling bool
-	// told is how much it has told of what it measures, untold why something of that could not be told.
-	told   int
-	untold error
-	// bound are its results, ignored whose peers' leftovers it wants to be ignored.
+	// sending is set while a step of this process runs and its outcome will be sent.  The fields below belong to that
+	// step.
+	sending bool
+	// sentParts counts its messages with results of measurements, sendErr is the first error of sending one.
+	sentParts int
+	sendErr   error
+	// bound are its results.  ignored are connections: unread completions and events of their peers are ignored.
 	bound   []peer.Result
 	ignored []testbed.Ends
 }
 
-// next begins a step.
-func (t *turns) next() {
-	t.count++
-	t.key = ""
-}
-
-// note keeps a result of the running step for the others; of a loop that is one step, the last under each name.
-func (t *turns) note(result peer.Result) {
-	if !t.telling {
+// note adds a result of the running step to its outcome.  A loop that is one step keeps the last result of each name.
+func (p *position) note(result peer.Result) {
+	if !p.sending {
 		return
 	}
-	if t.whole {
-		t.bound = slices.DeleteFunc(t.bound, func(b peer.Result) bool {
+	if p.whole {
+		p.bound = slices.DeleteFunc(p.bound, func(b peer.Result) bool {
 			return b.Role == result.Role && b.Name == result.Name
 		})
 	}
-	t.bound = append(t.bound, result)
+	p.bound = append(p.bound, result)
 }
 
-// ignore keeps the ends of a connection for the others, whose leftovers are ignored.
-func (t *turns) ignore(ends testbed.Ends) {
-	if t.telling && ends.Peer.IsValid() && !slices.Contains(t.ignored, ends) {
-		t.ignored = append(t.ignored, ends)
+// ignore adds a connection to the outcome.  Its unread completions and events are ignored.
+func (p *position) ignore(ends testbed.Ends) {
+	if p.sending && ends.Peer.IsValid() && !slices.Contains(p.ignored, ends) {
+		p.ignored = append(p.ignored, ends)
 	}
 }
 
-// appendKey appends the key of the running step.
-func (t *turns) appendKey(to []byte) []byte {
-	return strconv.AppendInt(append(append(to, "step/"...), t.prefix...), int64(t.count), 10)
-}
-
-// stepKey is the key of the running step.
-func (r *caseRun) stepKey() string {
-	if r.turns.key == "" {
-		r.turns.key = string(r.turns.appendKey(nil))
-	}
-	return r.turns.key
-}
-
-// branch are the turns of a branch of a parallel step, of which the step itself is one.
-func (t *turns) branch(i int) turns {
-	return turns{prefix: fmt.Sprintf("%s%d.%d/", t.prefix, t.count, i)}
-}
-
-// quietOf is what the running branch knows of a process.
-func (r *caseRun) quietOf(process string) *peer.QuietOf {
-	of := r.turns.quiet[process]
-	if of == nil {
-		if r.turns.quiet == nil {
-			r.turns.quiet = make(map[string]*peer.QuietOf)
-		}
-		of = peer.NewQuietOf(process, r.turns.prefix)
-		r.turns.quiet[process] = of
-	}
-	return of
-}
-
-// carryStreams joins the streams of the guests here with those of guests in other processes until stop, which lets what
-// these have said before be on its way.
+// carryStreams connects the streams of the guests here with those of guests in other processes, until stop.  stop sends
+// the frames that the guests have written before.
 func (r *caseRun) carryStreams() (stop func()) {
-	if !slices.ContainsFunc(r.testCase.Roles, func(role testbed.RoleConfig) bool { return role.Guest != nil }) {
-		return func() {}
-	}
+	own := slices.ContainsFunc(r.testCase.Roles, func(role testbed.RoleConfig) bool { return role.Guest != nil })
 	var processes []string
 	for _, role := range r.roster.facts {
-		if process := r.roster.where[role.Name]; role.Guest && !slices.Contains(processes, process) {
+		if process := r.roster.where[role.Name]; own && role.Guest && !slices.Contains(processes, process) {
 			processes = append(processes, process)
 		}
 	}

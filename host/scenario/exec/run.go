@@ -1,26 +1,26 @@
-// Package exec executes programs: it makes a testbed for each case, walks the steps, compares results with
-// expectations, frees everything, and writes records of all of it.
+// Package exec executes scenarios. It makes a testbed for each case, runs the steps, compares results with
+// expectations, frees everything, and writes records.
 //
-// A case, in the order of its run:
-//   - run.go is its frame, state.go what it knows, fixture.go sets up what it needs, session.go what cases share.
-//   - step.go runs a step, block.go the steps of a step: loops, fragments, branches; time.go and pace.go have their
-//     limits of time.
-//   - measured.go and mesh.go take what steps have measured, threshold.go has it compared with limits.
-//   - failure.go says what failed.
+// The files of a case, in the order of its run:
+//   - run.go is its frame, state.go its state, fixture.go sets up fixtures, session.go shares them between cases.
+//   - step.go runs a step, block.go the steps of a step: loops, fragments, branches; time.go has their time
+//     limits and rates.
+//   - measured.go and mesh.go take the results of measurements, threshold.go has them compared with limits.
+//   - failure.go makes the records of failures.
 //
-// What has a subject of its own is in packages below: skip (whether the case can run here), expect (results and
-// expectations), threshold (limits), timeline (what happened when), progress (how far the run
-// is, and whether it stalls).
+// Subjects of their own are in packages. They are skip (whether the case can run here), expect (results and
+// expectations) and threshold (limits). Also timeline (what happened when) and progress (how far the run is, and
+// whether it stalls).
 //
-// A case whose roles several processes play, each of which walks all of it (package peer has what they say):
-//   - peers.go is what a run asks of them, and the answer where there are none; remote.go is the answer of several.
+// Several processes may play the roles of a case.  Each of them walks all its steps (package peer has their messages):
+//   - peers.go is the interface to them, and its implementation for a single process; remote.go is the one for several.
 //     They begin together in beginning.go and end together in ending.go.
-//   - task.go runs a step where its role is, and waits for one that is another's.
+//   - task.go runs a step in the process of its role, and waits for one of another process.
 //   - wholeloop.go has loops of one role, divided.go steps of several roles.
 //
-// Of the goroutines of a case one works at a time, the one with the lock of the testbed, which it gives away while it
-// waits. What runs beside them (the watch over stalls, timers, waits for other processes, streams) has locks of its
-// own, and ends before the function returns that has started it; what is still to be told of steps ends with the case.
+// One goroutine of a case works at a time: the one with the lock of the testbed, which it releases while it waits.
+// Other goroutines (the watch for stalls, timers, waits for other processes, streams) have their own locks.  They end
+// before the function that has started them returns.
 package exec
 
 import (
@@ -42,83 +42,83 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// Config is what a run needs.
+// Config is the configuration of a run.
 type Config struct {
-	// Providers are what the roles are on.
+	// Providers are the providers of the roles.
 	Providers testbed.Providers
 	// Guests starts the guests; nil when no program has guests.
 	Guests testbed.GuestStarter
-	Stream *record.Stream
-	// Rerun is the command that runs one case again, without its parameters, seed, file and id: "rdmarun run -P verbs".
+	// Programs are settings of native programs.
+	Programs testbed.ProgramSettings
+	Stream   *record.Stream
+	// Rerun is the command that runs the case again; "" without one.
 	Rerun string
-	// Seed is what the provider's random numbers are drawn from; nil for the file's own, and where there is none.
+	// Seed replaces the file's seed of the provider's random numbers; nil keeps it.
 	Seed *uint64
-	// Baseline is what an earlier run has found of the case; nil when there is none to hold it against.
+	// Baseline has the results of the case in an earlier run, for comparison; nil without one.
 	Baseline *record.Earlier
 	// TimeScale stretches limits of wall-clock time; 0 is 1.
 	TimeScale float64
 	// Stall replaces the time in which a step must end; 0 leaves the scenario's.
 	Stall time.Duration
-	// Interval is how often a measurement tells what it does; 0: when it has ended.
+	// Interval is the interval of the figures of a running measurement; 0: only the results at its end.
 	Interval time.Duration
-	// NoThresholds checks none.
+	// NoThresholds leaves out thresholds.
 	NoThresholds bool
-	// Mailbox is that of the case, with the processes that play the other roles; nil: all are played here.  Key is the
-	// case's, in each process the same; Addresses are those of roles elsewhere, where they are known better.
+	// Mailbox is the mailbox of the case, with the processes of the other roles; nil: all roles are played here.  Key
+	// is the key of the case, equal in all processes; Addresses are the known addresses of roles of other processes.
 	Mailbox   peer.Mailbox
 	Key       string
 	Addresses map[string]netip.Addr
-	// Others are the names of the processes that take part with this one, Player is the one that plays a role.
+	// Others are the names of the other processes of the case; Player returns the process of a role.
 	Others []string
 	Player func(role string) string
-	// Observes is set in the process that leads the run: it plays no role, and whether the case runs the others say.
-	Observes bool
-	// Leader is the process that leads the run, where this one follows it; "" for none.
-	Leader string
-	// Clocks are the wall clocks of other processes; Modules are those of guests elsewhere, by their roles, as this
-	// process calls them.
+	// IsController is set in the controller: it plays no role, and the other processes decide whether the case runs.
+	IsController bool
+	// Controller is the name of the controller in the other processes; "" for a run without one.
+	Controller string
+	// Clocks are the wall clocks of other processes; Modules are the files of guests in other processes, by role, as
+	// this process names them.
 	Clocks  map[string]record.Clock
 	Modules map[string]string
-	// Allow is asked before each step whether this host may be used for it: for a provider by its name, NeedGuests or
-	// NeedMeasure, and why, which only its error has; nil allows all.
+	// Allow checks before each step whether this host may be used for it. It gets a provider's name, NeedGuests or
+	// NeedMeasure, and the reason, which only the error contains. nil allows all.
 	Allow func(what, why string) error
-	// Reported waits until what other processes have reported is in the records; nil: they report nothing.
+	// Reported waits until the reports of other processes are in the records; nil without reports.
 	Reported func()
-	// Room takes room for bytes of what another process has measured, of all cases together; nil: there is room.
-	Room func(process string, bytes int) bool
-	// Session is what the case shares with those that run before and after it; nil: it has all fixtures for itself.
-	// Last is set if none comes after it.
+	// Reserve reserves bytes for results of another process, for all cases together; nil: without limit.
+	Reserve func(process string, bytes int) bool
+	// Session is shared with the cases before and after this one; nil: the case has its own fixtures.  Last is set for
+	// the last case of the session.
 	Session *Session
 	Last    bool
-	// TakesOver is set where cases before it have begun the session, and Shuffle is what the order of all was drawn
-	// from.
-	TakesOver bool
-	Shuffle   *uint64
-	// Stop ends the case in the others, when it has failed and they are still in it; nil: they go on until they notice.
+	// Stop ends a failed case in the other processes; nil: they continue until their steps end.
 	Stop func()
 }
 
-// What steps need of a host beside providers.
+// The requirements of steps for a host, other than providers.
 const (
 	NeedGuests  = "guests"
+	NeedProgram = "program"
 	NeedMeasure = "measure"
 )
 
-// allowed asks whether this host may be used for a step: of that role, if it has one, and with that verb.  It is asked
-// when the step runs, whatever was looked at before.
+// allowed checks whether this host may be used for a step: of that role, if it has one, and with that verb.  The check
+// is made when the step runs, in addition to earlier ones.
 func (r *caseRun) allowed(role *testbed.Role, does *verb.Verb) error {
 	if r.config.Allow == nil {
 		return nil
 	}
 	var failed error
 	need := func(needs bool, what, format, of string) {
-		if needs && failed == nil && r.config.Allow(what, "") != nil { // a reason costs more than most steps
+		if needs && failed == nil && r.config.Allow(what, "") != nil { // making a reason costs more than most steps
 			failed = r.config.Allow(what, fmt.Sprintf(format, of))
 		}
 	}
 	if role != nil {
 		need(true, role.Provider().Name(), "role %s is on it", role.Name)
 		need(role.Guest() != nil, NeedGuests, "role %s is one", role.Name)
+		need(role.Program() != nil, NeedProgram, "role %s is one", role.Name)
 	}
 	if need(does.Measures, NeedMeasure, "the step is a %s", does.Name); failed != nil {
 		return &testbed.EnvironmentError{What: does.Name, Err: failed}
@@ -126,18 +126,18 @@ func (r *caseRun) allowed(role *testbed.Role, does *verb.Verb) error {
 	return nil
 }
 
-// led tells whether a process leads the run, this one or another: then processes have the names of their hosts.
-func (c *Config) led() bool { return c.Observes || c.Leader != "" }
+// hasController reports whether the run has a controller; its processes have the names of their hosts.
+func (c *Config) hasController() bool { return c.IsController || c.Controller != "" }
 
 // finallyGrace is how long the steps of `finally` and the freeing may take once the case is over.
 const finallyGrace = 10 * time.Second
 
-// Case runs one case and writes its records.  ctx ends the whole run: its steps stop, `finally` still runs
-// and everything is freed.
-func Case(ctx context.Context, config Config, program *compile.Program, c *compile.Case) record.Result {
+// Case runs one case and writes its records.  When ctx ends, the steps stop; `finally` still runs and everything is
+// freed.
+func Case(ctx context.Context, config Config, scenario *compile.Scenario, c *compile.Case) record.Result {
 	r := &caseRun{
-		config: config, program: program, testCase: c, begin: time.Now(), ended: new(atomic.Int64),
-		away: new(atomic.Int64), advances: new(progress.Steps), tallies: new(record.Tallies),
+		config: config, scenario: scenario, testCase: c, begin: time.Now(), ended: new(atomic.Int64),
+		away: new(atomic.Int64), progress: new(progress.Steps), tallies: new(record.Tallies),
 	}
 	r.result = record.Result{Name: c.Name, Status: record.Passed}
 	r.peers, r.roster = local{}, newRoster()
@@ -145,7 +145,7 @@ func Case(ctx context.Context, config Config, program *compile.Program, c *compi
 		r.peers = newRemote(&config)
 	}
 	together := r.peers
-	if !config.Observes {
+	if !config.IsController {
 		r.prepare()
 	}
 	if r.result.Status == record.Passed {
@@ -164,29 +164,29 @@ func Case(ctx context.Context, config Config, program *compile.Program, c *compi
 	if config.Reported != nil {
 		config.Reported()
 	}
-	config.Stream.Write(&record.Record{Kind: record.CaseEnd, File: program.File, Case: c.ID, Result: &r.result})
+	r.write(record.Record{Kind: record.CaseEnd, Result: &r.result})
 	return r.result
 }
 
 // End writes the record of a case that does not run.
-func End(stream *record.Stream, program *compile.Program, c *compile.Case, status record.Status, reason string) {
+func End(stream *record.Stream, scenario *compile.Scenario, c *compile.Case, status record.Status, reason string) {
 	result := record.Result{Name: c.Name, Status: status, Reason: reason}
-	stream.Write(&record.Record{Kind: record.CaseEnd, File: program.File, Case: c.ID, Result: &result})
+	stream.Write(&record.Record{Kind: record.CaseEnd, File: scenario.File, Case: c.ID, Result: &result})
 }
 
-// Decline is End where this process cannot run the case and others would wait for it.
-func Decline(config Config, program *compile.Program, c *compile.Case, status record.Status, reason string) {
+// Decline is End for a case that other processes would wait for.
+func Decline(config Config, scenario *compile.Scenario, c *compile.Case, status record.Status, reason string) {
 	if config.Mailbox != nil {
-		// Who is gone need not hear of it.
-		_ = config.Mailbox.Tell(peer.Key("begin", config.Mailbox.Name()), beginning{
+		// A process that is gone needs no message.
+		_ = config.Mailbox.Broadcast(peer.Key("begin", config.Mailbox.Name()), beginning{
 			Case: config.Key, Status: status, Reason: reason,
 		})
 		config.Mailbox.Close()
 	}
-	End(config.Stream, program, c, status, reason)
+	End(config.Stream, scenario, c, status, reason)
 }
 
-// prepare looks whether the case can run here, and whether it is known to fail here.
+// prepare checks whether the case can run here, and whether it is known to fail here.
 func (r *caseRun) prepare() {
 	reason, err := skip.Reason(r.config.Providers, r.testCase)
 	switch {
@@ -199,7 +199,7 @@ func (r *caseRun) prepare() {
 	}
 }
 
-// lookWhetherKnown looks whether the case is known to fail here.
+// lookWhetherKnown checks whether the case is known to fail here.
 func (r *caseRun) lookWhetherKnown() {
 	holds, err := r.holds(r.testCase.XFail.When, nil)
 	if err != nil {
@@ -209,7 +209,7 @@ func (r *caseRun) lookWhetherKnown() {
 	}
 }
 
-// execute does it all; the result tells how it went.
+// execute runs the case; the result has its status.
 func (r *caseRun) execute(ctx context.Context) {
 	before, joined := r.config.Providers.Live(r.testCase.Roles), r.config.Session != nil && r.config.Session.Open()
 	if !r.setUp(ctx) {
@@ -217,7 +217,7 @@ func (r *caseRun) execute(ctx context.Context) {
 	}
 	defer r.carryStreams()() // until the guests have ended
 	// This goroutine acts for all roles that steps drive, until all is freed: a virtual clock moves while it waits.
-	// Between cases that share the testbed it goes on acting.
+	// Between cases that share the testbed it continues to act.
 	if !joined {
 		r.testbed.Clock().Enter()
 	}
@@ -242,25 +242,27 @@ func (r *caseRun) execute(ctx context.Context) {
 	}
 	switch {
 	case err == nil:
+		r.failedExecutables(false, nil)
 		r.leftovers()
-		r.peers.settle(steps, r)
+		r.peers.awaitChecks(steps, r)
 		r.thresholds(steps, r.testbed.Clock().Now()-begin)
 	case ctx.Err() != nil:
+		r.failedExecutables(true, err)
 		r.stopped(ctx, err)
 	default:
-		r.failedGuests()
+		r.failedExecutables(false, err)
 		r.fail(err)
+		r.thresholdsOfTooFew()
 	}
 	r.finally(ctx)
 }
 
-// finally runs the steps that follow in any case, and ends the fixtures.  Each is tried, whatever became of the one
-// before.
+// finally runs the steps of `finally` and tears down the fixtures.  It tries each, also after a failure.
 func (r *caseRun) finally(ctx context.Context) {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), finallyGrace, caseTimeout(finallyGrace))
 	defer cancel()
 	failed := r.result.Status != record.Passed && !r.result.FailedByThreshold()
-	// Each for itself, as nobody can say whether the others still wait.
+	// Each process works alone: it cannot know whether the others still wait.
 	r.peers = local{apart: r.config.Mailbox != nil}
 	note := func(err error) {
 		if !failed {
@@ -274,15 +276,7 @@ func (r *caseRun) finally(ctx context.Context) {
 	}
 }
 
-// seed is what the random numbers of a case are drawn from; 0 where there is none.
-func (r *caseRun) seed() uint64 {
-	if r.config.Seed != nil {
-		return *r.config.Seed
-	}
-	return r.program.Soft.Seed
-}
-
-// setUp makes the testbed and the names of expressions.
+// setUp makes the testbed and the variables of expressions.
 func (r *caseRun) setUp(ctx context.Context) bool {
 	made, err := r.newTestbed()
 	if err == nil {
@@ -309,24 +303,36 @@ func (r *caseRun) setUp(ctx context.Context) bool {
 	return true
 }
 
-// newTestbed is the testbed of the session, or one that is made.
+// newTestbed returns the testbed of the session, or a new one.
 func (r *caseRun) newTestbed() (*testbed.Testbed, error) {
 	s := r.config.Session
 	if shared := s.join(r); shared != nil {
 		return shared, nil
 	}
-	output := r.output
+	output, seed := r.output, r.scenario.Soft.Seed
+	if r.config.Seed != nil {
+		seed = *r.config.Seed
+	}
 	if s != nil {
 		output, s.before = s.output, r.config.Providers.Live(r.testCase.Roles)
 	}
-	made, err := testbed.New(testbed.Config{
-		Providers: r.config.Providers, Roles: r.testCase.Roles, Guests: r.config.Guests, Output: output,
-		Seed: r.seed(),
+	return testbed.New(testbed.Config{
+		Providers: r.config.Providers, Roles: r.testCase.Roles, Guests: r.config.Guests, Programs: r.config.Programs,
+		Output: output, Seed: seed,
 	})
-	return made, err
 }
 
-// tearDown frees the testbed, or of one that is kept what the case has made, and compares what lives with what lived
+// alive lists the live objects that were not there before.
+func (r *caseRun) alive(before rdmacore.Live) (list []string) {
+	for kind, count := range r.config.Providers.Live(r.testCase.Roles) {
+		if more := count - before[kind]; more > 0 {
+			list = append(list, fmt.Sprintf("%d %s still alive", more, kind))
+		}
+	}
+	return list
+}
+
+// tearDown frees the testbed, or in a shared one the objects of the case, and compares the live objects with those
 // before.
 func (r *caseRun) tearDown(before rdmacore.Live) {
 	r.result.Traffic, r.result.Counters = r.testbed.Traffic(), r.testbed.Counters(r.hostOf)
@@ -348,18 +354,16 @@ func (r *caseRun) tearDown(before rdmacore.Live) {
 	for _, err := range failures {
 		details = append(details, err.Error())
 	}
-	for kind, count := range r.config.Providers.Live(r.testCase.Roles) {
-		if more := count - before[kind]; more > 0 && !(r.kept && s.kept.Guests()) {
-			details = append(details, fmt.Sprintf("%d %s still alive", more, kind))
-		}
+	if !r.kept || !s.kept.Executables() {
+		details = append(details, r.alive(before)...)
 	}
 	if r.kept && len(details) > 0 {
 		for _, err := range s.Close() {
 			details = append(details, err.Error())
 		}
 	}
-	r.result.Faults, r.result.Known = r.testbed.Faults(), r.tallies.Known // all faults are healed now
+	r.result.Faults, r.result.Known = r.testbed.Faults(), r.tallies.Known // all faults are removed now
 	if len(details) > 0 {
-		r.addFailure(record.Failure{Kind: "leak", What: "not everything could be freed", Details: details})
+		r.addFailure(record.Failure{Kind: record.KindLeak, What: "not everything could be freed", Details: details})
 	}
 }

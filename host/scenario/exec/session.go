@@ -2,9 +2,10 @@ package exec
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"rdmarun/host/scenario/compile"
 	"rdmarun/host/scenario/testbed"
@@ -12,22 +13,21 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// Session is what cases of a file share that run one after another: a testbed, with fixtures of scope file.  A case
-// that fails, or that leaves other than as it was what they have made, ends it, and the next one begins it anew; so
-// does the last case.
+// Session is the testbed, with fixtures of scope file or run, that cases share one after another.  It ends when a case
+// fails or changes what the fixtures have made, and the next case begins a new one.  It also ends with the last case.
 type Session struct {
-	// testbed is nil while there is none.
+	// testbed is nil when there is none.
 	testbed *testbed.Testbed
 	kept    *testbed.Kept
 	begun   []*compile.Fixture
-	// failed are the fixtures that could not be set up, each with why: they are not tried again.
+	// failed has the fixtures that could not be set up, with the errors.  They are not tried again.
 	failed map[*compile.Fixture]error
-	// results are those that the fixtures gave names to, noting while one is set up.
+	// results are the named results of the fixtures; noting is set during a setup.
 	results []sharedResult
 	noting  bool
-	// before is what lived before the testbed, between what lives with what is kept.
+	// before counts the live objects before the testbed, between those with the kept ones.
 	before, between rdmacore.Live
-	// current is the case that runs, or ran last, which has the output.
+	// current is the case that runs, or ran last; it gets the output.
 	current atomic.Pointer[caseRun]
 }
 
@@ -39,10 +39,10 @@ type sharedResult struct {
 	took       timeline.Instant
 }
 
-// Open tells whether there is a testbed, which the next case takes over with its providers.
+// Open reports whether there is a testbed, which the next case takes over with its providers.
 func (s *Session) Open() bool { return s != nil && s.testbed != nil }
 
-// join gives a case the testbed of its session; nil where there is none.
+// join returns the testbed of the session for a case; nil without one.
 func (s *Session) join(r *caseRun) *testbed.Testbed {
 	if s == nil {
 		return nil
@@ -54,14 +54,14 @@ func (s *Session) join(r *caseRun) *testbed.Testbed {
 	return s.testbed
 }
 
-// output takes a line for the case that runs; there is none any more when the session is closed.
-func (s *Session) output(role, line string) {
+// output passes a line to the current case; after Close there is none.
+func (s *Session) output(role, line string, at time.Time) {
 	if r := s.current.Load(); r != nil {
-		r.output(role, line)
+		r.output(role, line, at)
 	}
 }
 
-// shared sets up what the case shares with others, and is not there yet.
+// shared sets up the shared fixtures that are not set up yet.
 func (r *caseRun) shared(ctx context.Context) error {
 	s := r.config.Session
 	for _, each := range s.results {
@@ -80,7 +80,7 @@ func (r *caseRun) shared(ctx context.Context) error {
 			err = r.list(ctx, fixture.Setup)
 		}
 		if err != nil {
-			if fresh && ctx.Err() == nil { // not for what an earlier case has done
+			if fresh && ctx.Err() == nil { // an earlier case is not the cause
 				if s.failed == nil {
 					s.failed = make(map[*compile.Fixture]error)
 				}
@@ -96,24 +96,24 @@ func (r *caseRun) shared(ctx context.Context) error {
 	return nil
 }
 
-// keeps tells whether what the case shares lasts beyond it.
+// keeps reports whether the shared testbed is kept after the case.
 func (r *caseRun) keeps() bool {
 	s := r.config.Session
 	return s != nil && !r.config.Last && r.result.Status.OK() && len(r.result.Failures) == 0 && s.kept != nil &&
 		r.testbed.Intact(s.kept)
 }
 
-// end forgets what is shared, which is freed.
+// end drops the shared testbed, which is freed.
 func (s *Session) end() {
 	s.testbed, s.kept, s.begun, s.results = nil, nil, nil, nil
 }
 
-// Close ends what the last case has left to one that did not come, and returns what could not be torn down and freed.
+// Close ends a session after a last case that did not run.  It returns the errors of tearing down and freeing.
 func (s *Session) Close() []error {
 	if !s.Open() {
 		return nil
 	}
-	r := s.current.Swap(nil) // its records are complete
+	r := s.current.Swap(nil) // the records of that case are complete
 	r.wantSteps = false
 	defer r.testbed.Clock().Leave()
 	defer s.end()
@@ -122,10 +122,8 @@ func (s *Session) Close() []error {
 	var failures []error
 	r.tearDownFixtures(ctx, s.begun, func(err error) { failures = append(failures, err) })
 	failures = append(failures, s.testbed.Close()...)
-	for kind, count := range r.config.Providers.Live(r.testCase.Roles) {
-		if more := count - s.before[kind]; more > 0 {
-			failures = append(failures, fmt.Errorf("%d %s still alive", more, kind))
-		}
+	for _, each := range r.alive(s.before) {
+		failures = append(failures, errors.New(each))
 	}
 	return failures
 }

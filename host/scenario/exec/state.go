@@ -13,70 +13,80 @@ import (
 	"rdmarun/host/scenario/testbed"
 	"rdmarun/host/scenario/timeline"
 	"rdmarun/host/scenario/verb"
+	"rdmarun/rdmacore"
 )
 
 // caseRun is the state of a running case.
 type caseRun struct {
 	config   Config
-	program  *compile.Program
+	scenario *compile.Scenario
 	testCase *compile.Case
 	testbed  *testbed.Testbed
 	env      expression.Env
 	begin    time.Time
-	// clockBegin is when the case began on the provider's clock.
+	// clockBegin is the start of the case on the provider's clock.
 	clockBegin time.Duration
 	result     record.Result
-	history    *timeline.History // of all branches
-	loops      timeline.Loops
-	// found are the measurements of one size each, at each end that has measured something.
+	// causes is the number of guests and programs that had failed before; theirs are the first failures of the result.
+	causes  int
+	history *timeline.History // of all branches
+	loops   timeline.Loops
+	// found are the measurements, each of one size and of each end that has measured.
 	found [][]*record.Measure
-	// begun are the fixtures whose setup has begun, in that order.
+	// stillRunning are the guests and programs of this process that ran when a step took too long, with their places.
+	stillRunning []string
+	// tooFew is set when thresholds failed because the case has ended with a measurement of too few messages.
+	tooFew bool
+	// begun are the fixtures that have begun their setup, in order.
 	begun []*compile.Fixture
-	// kept is set if what the case shares with others is left to the next one.
+	// kept is set when the shared testbed is left to the next case.
 	kept bool
-	// path holds the names of the steps around the current one.
+	// path has the names of the steps around the current one.
 	path []string
 	// uses are the steps that use the fragments around the current step, the outermost first.
 	uses []*compile.Step
-	// tags are those of the current step and of those around it; a map is never changed once it is here.
+	// tags are the tags of the current step and the steps around it.  A map is not changed after it is stored here.
 	tags map[string]string
-	// known says why the current step, or one around it, is known to fail; "" when none is.
+	// known is the reason why the current step, or one around it, is known to fail; "" if it is not.
 	known string
-	// xfail is that of the case, if it is known to fail here.
+	// xfail is the xfail of the case, if it applies here.
 	xfail *compile.XFail
-	// steps counts actions; ended does, too, for who watches from another goroutine.
+	// steps counts actions; ended does, too, for the goroutine that watches for stalls.
 	steps int
-	// tallies are those of all branches, until the case ends.
+	// tallies are the tallies of all branches, until the case ends.
 	tallies *record.Tallies
 	ended   *atomic.Int64
-	// away is how many loops this process waits for that others run, and watch themselves.
+	// away counts the loops for which this process waits.  Their own processes watch them for stalls.
 	away *atomic.Int64
-	// advances are how far the running steps are.
-	advances *progress.Steps
-	// given are the results that this branch gave names to; lists are those under one word, of all branches.
+	// progress are the progress of the running steps.
+	progress *progress.Steps
+	// given are the named results of this branch; lists are the results under one word, of all branches.
 	given map[string]any
 	lists map[ownedName]*sharedList
-	// wantSteps tells whether some output wants a record of each step.
+	// wantSteps is set when some output wants a record of each step.
 	wantSteps bool
-	// packets finds the packets of steps, of all branches; nil where they are not captured.
+	// packets finds the packets of steps, for all branches; nil without capture.
 	packets *timeline.Packets
-	// running is the call of the verb that runs, one at a time; the next step overwrites it, so nothing may keep it.
+	// running is the call of the verb that runs, one at a time.  The next step overwrites it, so it must not be kept.
 	running verb.Call
-	// owned are the results of each instance of a counted role: in a step of its own it sees these.
+	// owned has the results of each instance of a counted role, which only its own steps see.
 	owned map[string]map[string]any
-	// roleObjects are what expressions see of roles.
+	// roleObjects are the values of roles in expressions.
 	roleObjects map[string]map[string]any
-	// peers play the other roles, in turns with this process; roster is where these are.
-	peers  peers
-	roster *roster
-	turns  turns
-	// common is set while a step runs that every process has.
+	// peers are the processes of the other roles; roster has these roles.
+	peers    peers
+	roster   *roster
+	position position
+	// common is set while a step runs that every process runs.
 	common bool
 }
 
-// environmentNames fills in what expressions may mention from the start.
+// environmentNames sets the variables that expressions have from the start.
 func (r *caseRun) environmentNames() error {
 	r.env = make(expression.Env)
+	if r.scenario.Guests || r.scenario.Programs { // which have values of the file
+		r.env[compile.Hidden] = make(map[string]any)
+	}
 	r.given, r.lists = make(map[string]any), make(map[ownedName]*sharedList)
 	for _, param := range r.testCase.Constants {
 		r.env[param.Name] = param.Value
@@ -101,7 +111,7 @@ func (r *caseRun) environmentNames() error {
 	return nil
 }
 
-// showRole shows expressions a role; group and index are those of an instance.
+// showRole adds a role to the variables; group and index are those of an instance.
 func (r *caseRun) showRole(name, group string, index int, object map[string]any) {
 	r.roleObjects[name] = object
 	if group == "" {
@@ -116,19 +126,19 @@ func (r *caseRun) showRole(name, group string, index int, object map[string]any)
 	r.env[group], r.owned[name] = list, make(map[string]any)
 }
 
-// sharedList are the results under one word, eps[0], eps[1] and on, which all branches share.
+// sharedList has the results under one word, eps[0], eps[1] and so on, which all branches share.
 type sharedList struct{ items []any }
 
 // ownedName is a word of a role.
 type ownedName struct{ role, word string }
 
-// bind gives the result of a step its name, or its place among several; index -1 is for a name.  How long the step took
-// is one of its members, unless a field is called so.
+// bind gives the result of a step its name, or its index in a list; index -1 is for a name.  The time of the step is
+// one of its members, unless a field has that name.
 func (r *caseRun) bind(role, name string, index int, result map[string]any, took timeline.Instant) {
 	if _, taken := result[compile.TookOfResult]; !taken {
 		result[compile.TookOfResult] = took.Clock
 	}
-	r.turns.note(peer.Result{Role: role, Name: name, Index: index, Own: result})
+	r.position.note(peer.Result{Role: role, Name: name, Index: index, Own: result})
 	if s := r.config.Session; s != nil && s.noting {
 		s.results = append(s.results, sharedResult{role, name, index, result, took})
 	}
@@ -155,11 +165,11 @@ func (r *caseRun) bind(role, name string, index int, result map[string]any, took
 	r.given[name] = given
 }
 
-// refresh shows expressions a buffer's new keys.
+// refresh updates the keys of a buffer in the variables.
 func (r *caseRun) refresh(buffer *testbed.Buffer) {
 	if object := r.roleObjects[buffer.Owner()]; object != nil {
 		object[buffer.Name] = buffer.View().Record()
-		r.turns.note(peer.Result{
+		r.position.note(peer.Result{
 			Role: buffer.Owner(), Name: buffer.Name, Index: -1, Buffer: true, Own: object[buffer.Name],
 		})
 	}
@@ -168,9 +178,9 @@ func (r *caseRun) refresh(buffer *testbed.Buffer) {
 func (r *caseRun) writeStart() {
 	start := &record.Start{
 		Name: r.testCase.Name, Tags: r.testCase.Tags, Params: make(map[string]string), Seed: r.config.Seed,
-		Rerun: r.rerun(), Advance: r.advances.String,
+		Rerun: r.config.Rerun, Progress: r.progress.String,
 	}
-	if soft := r.program.Soft; start.Seed == nil && soft.Seeded && r.config.Providers.First().Name() == testbed.Soft {
+	if soft := r.scenario.Soft; start.Seed == nil && soft.Seeded && r.config.Providers.First().Name() == rdmacore.Soft {
 		start.Seed = &soft.Seed
 	}
 	for _, each := range r.testCase.Constants {
@@ -179,17 +189,15 @@ func (r *caseRun) writeStart() {
 	for i := range r.testbed.Roles() {
 		start.Roles = append(start.Roles, r.place(i))
 	}
-	if r.config.Observes {
+	if r.config.IsController {
 		for _, role := range r.roster.facts {
 			start.Roles = append(start.Roles, role.Place)
 		}
 	}
-	r.config.Stream.Write(&record.Record{
-		Kind: record.CaseStart, File: r.program.File, Case: r.testCase.ID, Start: start,
-	})
+	r.write(record.Record{Kind: record.CaseStart, Start: start})
 }
 
-// place is where a role runs: one of those here, which are in the order of the case.
+// place is the place of a role of this process, by its index in the case.
 func (r *caseRun) place(i int) record.RolePlace {
 	role := r.testbed.Roles()[i]
 	place := record.RolePlace{
@@ -205,8 +213,17 @@ func (r *caseRun) place(i int) record.RolePlace {
 	return place
 }
 
-func (r *caseRun) output(role, line string) {
-	r.config.Stream.Write(&record.Record{
-		Kind: record.Output, File: r.program.File, Case: r.testCase.ID, Line: &record.Line{Role: role, Text: line},
-	})
+// output writes a line of a role, of that time; zero: of now.
+func (r *caseRun) output(role, line string, at time.Time) {
+	written := &record.Line{Role: role, Text: line}
+	if !at.IsZero() {
+		written.At = max(1, at.Sub(r.begin))
+	}
+	r.write(record.Record{Kind: record.Output, Line: written})
+}
+
+// write writes a record of the case.
+func (r *caseRun) write(each record.Record) {
+	each.File, each.Case = r.scenario.File, r.testCase.ID
+	r.config.Stream.Write(&each)
 }

@@ -29,7 +29,7 @@ func (r *caseRun) list(ctx context.Context, steps []*compile.Step) error {
 	return nil
 }
 
-// step runs a step.  Most are an action alone; what some have beside it wraps the action.
+// step runs a step.  Most steps are only an action; other keys of a step wrap the action.
 func (r *caseRun) step(ctx context.Context, step *compile.Step) error {
 	if ctx.Err() != nil {
 		return r.failed(step, "", "step", context.Cause(ctx))
@@ -51,7 +51,7 @@ func (r *caseRun) step(ctx context.Context, step *compile.Step) error {
 	return r.decorated(ctx, step)
 }
 
-// decorated runs a step with what it has beside its action.
+// decorated runs a step with the keys around its action.
 func (r *caseRun) decorated(ctx context.Context, step *compile.Step) error {
 	switch {
 	case step.Tags != nil || step.XFail != nil:
@@ -62,10 +62,10 @@ func (r *caseRun) decorated(ctx context.Context, step *compile.Step) error {
 	return r.action(ctx, step)
 }
 
-// action runs what a step does, with the step's name on the path.
+// action runs the action of a step, with the step's name on the path.
 func (r *caseRun) action(ctx context.Context, step *compile.Step) error {
 	if repeat, ok := step.Action.(*compile.Repeat); ok {
-		return r.repeat(ctx, step, repeat) // names each round anew
+		return r.repeat(ctx, step, repeat) // each round has its own name
 	}
 	if step.Name != nil {
 		if err := r.pushName(step); err != nil {
@@ -78,9 +78,9 @@ func (r *caseRun) action(ctx context.Context, step *compile.Step) error {
 		return r.call(ctx, step, action)
 	case *compile.Block:
 		if action.Rounds {
-			advance := r.advances.Begin("round", len(action.Steps))
-			defer r.advances.End(advance)
-			return advance.Rounds(func(i int) error { return r.step(ctx, action.Steps[i]) })
+			running := r.progress.Begin("round", len(action.Steps))
+			defer r.progress.End(running)
+			return running.Rounds(func(i int) error { return r.step(ctx, action.Steps[i]) })
 		}
 		return r.list(ctx, action.Steps)
 	case *compile.Use:
@@ -102,7 +102,7 @@ func (r *caseRun) pushName(step *compile.Step) error {
 
 func (r *caseRun) popName() { r.path = r.path[:len(r.path)-1] }
 
-// timed runs a step within its limits of time, where it has any.
+// timed runs a step within its time limits.
 func (r *caseRun) timed(ctx context.Context, step *compile.Step) error {
 	if step.Timeout != nil {
 		known, err := step.Timeout.Get(r.env)
@@ -124,15 +124,16 @@ func (r *caseRun) timed(ctx context.Context, step *compile.Step) error {
 	return r.checkTook(step, clock.Now()-begin)
 }
 
-// bounded runs a step of steps within its limit on the provider's clock.
+// bounded runs a block within its limit on the provider's clock.
 func (r *caseRun) bounded(ctx context.Context, step *compile.Step) error {
 	if step.Within == nil {
 		return r.action(ctx, step)
 	}
-	limit, err := r.within(step.Within, 0)
+	known, err := step.Within.Get(r.env)
 	if err != nil {
 		return r.failed(step, "", "within", err)
 	}
+	limit := r.onClock(known.(time.Duration))
 	inside, cancel := r.testbed.Clock().WithTimeout(ctx, limit)
 	defer cancel()
 	err = r.action(inside, step)
@@ -143,7 +144,7 @@ func (r *caseRun) bounded(ctx context.Context, step *compile.Step) error {
 	late := *cut
 	late.err = &testbed.Failure{
 		What: "the time of the steps is over", Expected: "their end within " + quantity.Time(limit) + r.scaleNote(),
-		Got: fmt.Sprintf("it was cut off in this step; the limit stands in line %d", step.Span.Line),
+		Got: fmt.Sprintf("it was cut off in this step; the limit is in line %d", step.Span.Line),
 	}
 	return &late
 }
@@ -191,7 +192,7 @@ func (r *caseRun) marked(ctx context.Context, step *compile.Step) error {
 	return r.expectedToFail(ctx, step)
 }
 
-// tagsIn are the tags that a step runs with: its own and those of the steps around it.
+// tagsIn returns the tags of a step: its own and those of the steps around it.
 func (r *caseRun) tagsIn(step *compile.Step) (map[string]string, error) {
 	tags := make(map[string]string, len(r.tags)+len(step.Tags))
 	maps.Copy(tags, r.tags)
@@ -209,8 +210,9 @@ func (r *caseRun) tagsIn(step *compile.Step) (map[string]string, error) {
 	return tags, nil
 }
 
-// expectedToFail runs a step that is known to fail: its failure is expected, its success is not.  Only what
-// a test is for is excused: no end of the case's time, no missing device, no value that cannot be computed.
+// expectedToFail runs a step that is known to fail: failure is expected, success is not. An xfail excuses failures of
+// the tested behaviour only. It does not excuse the end of the case's time, a missing device, or a value that cannot
+// be computed.
 func (r *caseRun) expectedToFail(ctx context.Context, step *compile.Step) error {
 	holds, err := r.holds(step.XFail.When, nil)
 	if err != nil {
@@ -223,7 +225,6 @@ func (r *caseRun) expectedToFail(ctx context.Context, step *compile.Step) error 
 	r.known = step.XFail.Reason
 	err = r.timed(ctx, step)
 	r.known, r.path = before, r.path[:depth]
-	cause := err
 	var failure *testbed.Failure
 	var late *overtime
 	switch {
@@ -232,51 +233,43 @@ func (r *caseRun) expectedToFail(ctx context.Context, step *compile.Step) error 
 			What: "it passed, and xfail says that it fails", Hint: "remove the xfail: " + step.XFail.Reason,
 		})
 	case ctx.Err() == nil && (errors.As(err, &failure) || errors.As(err, &late) && late.ofStep):
-		if err = r.excused(step.XFail, err); err == nil {
-			r.knownFailure(step, cause)
+		described := r.describe(err)
+		unlike := unlike(step.XFail, described)
+		if unlike == "" {
+			r.knownFailure(step, described)
+			return nil
+		}
+		if failed := (*stepError)(nil); errors.As(err, &failed) {
+			failed.known = unlike
 		}
 	}
 	return err
 }
 
-// knownFailure keeps a failure that xfail excuses, for the end of the case.
-func (r *caseRun) knownFailure(step *compile.Step, err error) {
-	f := r.describe(err)
+// knownFailure keeps a failure that an xfail excuses, for the end of the case.
+func (r *caseRun) knownFailure(step *compile.Step, f record.Failure) {
+	if !r.plays(f.Role) {
+		return // the process of the role counts it
+	}
 	known := record.KnownStep{
 		Line: step.Span.Line, Column: step.Span.Column, Role: f.Role, Action: f.Action, What: f.What,
 		Reason: step.XFail.Reason, Count: 1,
 	}
-	if file := step.Span.File(); file != r.program.File {
+	if file := step.Span.File(); file != r.scenario.File {
 		known.File = file
-	}
-	if !r.plays(f.Role) {
-		return // who plays the role counts it
 	}
 	r.tallies.Add(&record.Tallies{Known: []record.KnownStep{known}})
 }
 
-// plays tells whether a role is this process's, or "" for those of whom nobody knows, that of the first role.
+// plays reports whether a role is this process's; for "" and unknown roles, whether the first role is.
 func (r *caseRun) plays(role string) bool {
 	if role == "" {
-		return r.roster.judge == "" && !r.config.Observes
+		return r.roster.decider == "" && !r.config.IsController
 	}
 	return !r.isElsewhere(role)
 }
 
-// excused is nil for the failure that an xfail expects; any other failure says what was expected.
-func (r *caseRun) excused(known *compile.XFail, err error) error {
-	unlike := unlike(known, r.describe(err))
-	if unlike == "" {
-		return nil
-	}
-	var step *stepError
-	if errors.As(err, &step) {
-		step.known = unlike
-	}
-	return err
-}
-
-// unlike is the hint of a failure that is not the one an xfail expects; "" for the expected one.
+// unlike is the hint of a failure that differs from the one an xfail expects; "" for the expected one.
 func unlike(known *compile.XFail, f record.Failure) string {
 	difference := known.Unlike(compile.FailureFields{Action: f.Action, What: f.What, Got: f.Got})
 	if difference == "" {
@@ -285,8 +278,7 @@ func unlike(known *compile.XFail, f record.Failure) string {
 	return "xfail expects another failure (" + difference + "): " + known.Reason
 }
 
-// holds tells whether a condition on the surroundings, and on names that are of this condition alone, holds; without
-// one it does.
+// holds reports whether a condition holds, with additional names.  No condition holds.
 func (r *caseRun) holds(when *compile.Requirement, more expression.Env) (bool, error) {
 	if when == nil {
 		return true, nil
@@ -321,16 +313,18 @@ func (r *caseRun) call(ctx context.Context, step *compile.Step, action *compile.
 	}
 	call := &r.running
 	*call = verb.Call{Verb: action.Verb, Testbed: r.testbed, Role: role, Arguments: arguments}
-	if !action.None { // where nothing is to come, a longer wait would claim more
+	if !action.None { // `none` asserts that nothing comes in exactly this time
 		r.stretchWithin(call)
 	}
 	r.peers.share(r, call, action)
 	if action.Verb.Measures {
-		advance := r.advances.Begin("", 0)
-		defer r.advances.End(advance)
-		call.Advance = func(what string, at, of int) { r.advances.Part(advance, what, at, of) }
+		running := r.progress.Begin("", 0)
+		defer r.progress.End(running)
+		call.Progress = func(what string, at, of int) { r.progress.Part(running, what, at, of) }
 		r.measure(step, call)
 		r.mesh(step, call)
+	} else if action.Verb.OfProgram {
+		call.Measured = func(found []*record.Measure) { r.measured(step, found) }
 	}
 	m := timeline.Moment{At: r.now(), Role: name, Step: step, Verb: action.Verb, Arguments: arguments}
 	m.Number = r.packets.Begin(step, role, action.Verb.Name)
@@ -344,7 +338,7 @@ func (r *caseRun) call(ctx context.Context, step *compile.Step, action *compile.
 		m.Err = expect.Check(r.env, action, outcome, m.Returned)
 	}
 	if m.Err != nil && ctx.Err() == nil && testbed.OutOfFiles(m.Returned) {
-		// Whatever was expected, the call could not give an answer.
+		// The call could not give a result, expected or not.
 		m.Err = &testbed.EnvironmentError{What: action.Verb.Name, Err: m.Returned}
 	}
 	if m.Err == nil {
@@ -360,7 +354,7 @@ func (r *caseRun) call(ctx context.Context, step *compile.Step, action *compile.
 	return r.conclude(&m)
 }
 
-// conclude notes an action that has run, in the history and for outputs; its error is the step's.
+// conclude adds an action that has run to the history and the records.  It returns the step's error.
 func (r *caseRun) conclude(m *timeline.Moment) error {
 	r.history.Add(*m)
 	if r.wantSteps {
@@ -379,16 +373,14 @@ func (r *caseRun) writeStep(m *timeline.Moment) {
 	if rest, failed := strings.CutPrefix(step.Outcome, "FAILED: "); failed && r.known != "" {
 		step.Outcome = "XFAILED: " + rest
 	}
-	if file := m.Step.Span.File(); file != r.program.File {
+	if file := m.Step.Span.File(); file != r.scenario.File {
 		step.File = file
 	}
 	step.Packets, step.MorePackets = r.packets.Take(m.Number)
-	r.config.Stream.Write(&record.Record{
-		Kind: record.StepEnd, File: r.program.File, Case: r.testCase.ID, Step: step, Common: r.common,
-	})
+	r.write(record.Record{Kind: record.StepEnd, Step: step, Common: r.common})
 }
 
-// enterRole finds the role of a step, nil for none.
+// enterRole returns the role of a step; nil for none.
 func (r *caseRun) enterRole(value *compile.Value) (name string, role *testbed.Role, err error) {
 	if value == nil {
 		return "", nil, nil
@@ -404,7 +396,7 @@ func (r *caseRun) enterRole(value *compile.Value) (name string, role *testbed.Ro
 	return name, role, err
 }
 
-// enter shows expressions what an instance of a counted role has made.
+// enter makes the results of an instance of a counted role visible to expressions.
 func (r *caseRun) enter(name string, index int) {
 	if own := r.owned[name]; own != nil {
 		maps.Copy(r.env, own)
@@ -428,19 +420,7 @@ func (r *caseRun) evaluate(room []any, values []*compile.Value) ([]any, error) {
 	return arguments, nil
 }
 
-// within is a limit on the provider's clock, or another one where the step has none.
-func (r *caseRun) within(value *compile.Value, otherwise time.Duration) (time.Duration, error) {
-	if value == nil {
-		return r.onClock(otherwise), nil
-	}
-	known, err := value.Get(r.env)
-	if err != nil {
-		return 0, err
-	}
-	return r.onClock(known.(time.Duration)), nil
-}
-
-// name gives what a step has made, and its result, the name of its `as`.
+// name gives the object and the result of a step the name in `as`.
 func (r *caseRun) name(
 	as compile.Name, role string, v *verb.Verb, outcome *verb.Outcome, took timeline.Instant,
 ) error {
@@ -468,9 +448,8 @@ func (r *caseRun) name(
 func (r *caseRun) ignoreLeftovers(call *verb.Call) {
 	made, _ := call.Outcome.Made.(*testbed.Endpoint)
 	for _, endpoint := range []*testbed.Endpoint{made, call.Endpoint()} {
-		if endpoint == nil {
-			continue
+		if endpoint != nil {
+			r.position.ignore(endpoint.Ignore())
 		}
-		r.turns.ignore(endpoint.Ignore())
 	}
 }

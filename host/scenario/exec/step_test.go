@@ -14,7 +14,7 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// results keeps what a run says of its only case.
+// results keeps the records of a run's only case.
 type results struct {
 	cases   []record.Result
 	lines   []record.Line
@@ -135,8 +135,8 @@ func absolute(t *testing.T, path string) string {
 	return whole
 }
 
-// mostFrames is how many functions a plain step may pass through, from its own to the core's that posts, both counted.
-const mostFrames = 9
+// maxFrames is how many functions a plain step may pass through, from its own to the core's that posts, both counted.
+const maxFrames = 9
 
 // TestFrames counts the functions from a step to PostSend.  A call that fails allocates its error there, and a profile
 // of every allocation has the stack of it.
@@ -172,9 +172,9 @@ func TestFrames(t *testing.T) {
 		if post < 0 || step < post {
 			continue
 		}
-		if frames := step - post + 1; frames > mostFrames {
+		if frames := step - post + 1; frames > maxFrames {
 			t.Errorf(
-				"%d functions from a step to PostSend, want %d at most:\n%s", frames, mostFrames,
+				"%d functions from a step to PostSend, want %d at most:\n%s", frames, maxFrames,
 				strings.Join(names[post:step+1], "\n"),
 			)
 		}

@@ -11,35 +11,35 @@ import (
 	"rdmarun/host/scenario/threshold"
 )
 
-// thresholds checks the limits of a case that has run to its end, and writes a record of each.  One that does not hold
-// fails the case, and so does one without anything measured: it would watch nothing.  Of several processes that with
-// the first role checks them: so a time of a clock, or an earlier run, is compared with the limits once.
+// thresholds checks the limits of a case that has run to its end, and writes a record of each.  A limit that does not
+// hold fails the case, and so does one without samples: it would watch nothing.  Of several processes only the decider
+// checks, so that one clock and one earlier run count.
 func (r *caseRun) thresholds(ctx context.Context, took time.Duration) {
 	if len(r.testCase.Thresholds) == 0 {
 		return
 	}
-	var own []threshold.Verdict
-	decided, err := r.peers.decide(ctx, r, "thresholds/", 0, func() any { own = r.judged(took); return own })
-	switch judge := r.roster.judge; {
-	case judge == "":
+	var own []threshold.Result
+	decided, err := r.peers.decide(ctx, r, "thresholds/", 0, func() any { own = r.checkThresholds(took); return own })
+	switch decider := r.roster.decider; {
+	case decider == "":
 		if err != nil {
-			r.fail(&testbed.EnvironmentError{What: "tell the other processes of the thresholds", Err: err})
+			r.fail(&testbed.EnvironmentError{What: "send the thresholds to the other processes", Err: err})
 		}
-		r.heed(own)
-	case err != nil: // the end says why that process has ended
+		r.recordThresholds(own)
+	case err != nil: // end reports why that process has ended
 	default:
-		verdicts, err := r.checker().Read(decided)
-		// Without a controller, that process may have been told to check none.
-		if err == nil && r.config.led() && !r.config.NoThresholds {
-			err = r.checker().Missing(verdicts)
+		results, err := r.checker().Read(decided)
+		// Without a controller, that process may have been started without thresholds.
+		if err == nil && r.config.hasController() && !r.config.NoThresholds {
+			err = r.checker().Missing(results)
 		}
 		if err != nil {
 			r.fail(&testbed.EnvironmentError{
-				What: "what the process of " + judge + " says of the thresholds", Err: err,
+				What: "read the thresholds of the process of " + decider, Err: err,
 			})
 			return
 		}
-		r.heed(verdicts)
+		r.recordThresholds(results)
 	}
 }
 
@@ -48,8 +48,8 @@ func (r *caseRun) checker() *threshold.Checker {
 	return &threshold.Checker{Case: r.testCase, Holds: r.holds, Baseline: r.config.Baseline}
 }
 
-// judged are the verdicts of all limits.
-func (r *caseRun) judged(took time.Duration) []threshold.Verdict {
+// checkThresholds returns the results of all limits.
+func (r *caseRun) checkThresholds(took time.Duration) []threshold.Result {
 	if r.config.NoThresholds {
 		return nil
 	}
@@ -59,7 +59,18 @@ func (r *caseRun) judged(took time.Duration) []threshold.Verdict {
 	})
 }
 
-// counters are those of the roles here.
+// thresholdsOfTooFew records the limits on measurements with too few messages, one of which has ended the case.  Each
+// process has the same measurements, and checks for itself.
+func (r *caseRun) thresholdsOfTooFew() {
+	if r.config.NoThresholds {
+		return
+	}
+	results := r.checker().CheckTooFew(threshold.Values{Measures: r.found})
+	r.recordThresholds(results)
+	r.tooFew = len(results) > 0
+}
+
+// counters are the counters of the roles here.
 func (r *caseRun) counters() (list []threshold.Counters) {
 	for _, role := range r.testbed.Roles() {
 		list = append(list, threshold.Counters{
@@ -69,19 +80,17 @@ func (r *caseRun) counters() (list []threshold.Counters) {
 	return list
 }
 
-// heed writes the verdicts down; those that are broken fail the case.
-func (r *caseRun) heed(verdicts []threshold.Verdict) {
-	for i := range verdicts {
-		checked := &verdicts[i].Checked
-		r.config.Stream.Write(&record.Record{
-			Kind: record.Checked, File: r.program.File, Case: r.testCase.ID, Threshold: checked,
-		})
+// recordThresholds writes the records of results.  An exceeded limit fails the case.
+func (r *caseRun) recordThresholds(results []threshold.Result) {
+	for i := range results {
+		checked := &results[i].Checked
+		r.write(record.Record{Kind: record.Checked, Threshold: checked})
 		if checked.OK {
 			continue
 		}
-		limit := &r.testCase.Thresholds[verdicts[i].Threshold].Limits[verdicts[i].Limit]
+		limit := &r.testCase.Thresholds[results[i].Threshold].Limits[results[i].Limit]
 		r.addFailure(record.Failure{
-			Kind: record.KindThreshold, File: r.program.File, Line: checked.Line, Column: checked.Column,
+			Kind: record.KindThreshold, File: r.scenario.File, Line: checked.Line, Column: checked.Column,
 			Excerpt: limit.Span.Excerpt(diag.Painter{}), What: "threshold failed: " + checked.String(),
 		})
 	}

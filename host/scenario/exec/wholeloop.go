@@ -12,46 +12,47 @@ import (
 	"rdmarun/host/scenario/progress"
 )
 
-// A loop all of whose steps are of one role is one step for the other processes: they wait until its process has run
-// all of it, and need not walk through rounds that are none of theirs.  What is told is what counts after it: the last
-// result under each name, the step that failed, how long the rounds took, and meanwhile now and then how far it is.
+// A loop with steps of one role only is one step for the other processes. They wait until its process has run all of
+// it. The outcome has the last result of each name, the failed step and the times of the rounds. Messages before it
+// report the progress.
 
-// loop is work of the process that has the loop's role.
+// loop runs a loop in the process of its role.
 func (o *remote) loop(
-	ctx context.Context, r *caseRun, step *compile.Step, repeat *compile.Repeat, advance *progress.Step,
+	ctx context.Context, r *caseRun, step *compile.Step, repeat *compile.Repeat, running *progress.Step,
 ) error {
-	r.turns.next()
+	r.position.Next()
 	l := &remoteLoop{task: task{
 		remote: o, run: r, step: step, role: repeat.Role, action: "repeat", owner: r.roster.where[repeat.Role],
 		leaves: true,
-	}, repeat: repeat, advance: advance, rounds: r.stepKey() + "/rounds"}
+	}, repeat: repeat, running: running, rounds: r.position.Key() + "/rounds"}
 	if l.owner == "" {
 		_, err := o.do(ctx, l)
 		return err
 	}
 	r.away.Add(1)
 	defer r.away.Add(-1)
-	told, err := o.do(ctx, l)
+	outcome, err := o.do(ctx, l)
 	var failed *stepError
-	if err == nil || told.Failure == nil || !errors.As(err, &failed) {
+	if err == nil || outcome.Failure == nil || !errors.As(err, &failed) {
 		return err
 	}
-	if number := told.Failure.Step; number > 0 && number <= len(repeat.All) {
+	if number := outcome.Failure.Step; number > 0 && number <= len(repeat.All) {
 		failed.step = repeat.All[number-1]
 		failed.span = failed.step.Span
 	}
-	failed.action, failed.path, failed.used = told.Failure.Action, short(told.Failure.Path), short(told.Failure.Used)
+	there := outcome.Failure
+	failed.action, failed.path, failed.used = there.Action, short(there.Path), short(there.Used)
 	return failed
 }
 
-// remoteLoop is a loop all of whose steps are of one role.
+// remoteLoop is a loop with steps of one role.
 type remoteLoop struct {
 	task
 	repeat  *compile.Repeat
-	advance *progress.Step
-	// rounds is the key of how far it is.
+	running *progress.Step
+	// rounds is the key of its progress.
 	rounds string
-	// ran and timed are how many steps it had here, and how long its rounds took.
+	// ran counts the steps that ran here; timed are the times of its rounds.
 	ran   int
 	timed []record.Loop
 }
@@ -59,13 +60,13 @@ type remoteLoop struct {
 func (l *remoteLoop) here(ctx context.Context) error {
 	r, before := l.run, l.run.loops
 	l.ran -= r.steps
-	r.turns.whole = true
+	r.position.whole = true
 	r.loops = before.Part()
-	alive := &peer.Alive{Mailbox: l.remote.Mailbox, Key: l.rounds, Advance: l.advance}
+	alive := &peer.Alive{Mailbox: l.remote.Mailbox, Key: l.rounds, Progress: l.running}
 	alive.Start()
-	defer alive.Stop() // whatever happens in the loop
-	err := r.loop(ctx, l.step, l.repeat, l.advance)
-	r.turns.untold, r.turns.whole = alive.Stop(), false
+	defer alive.Stop() // also after a failure in the loop
+	err := r.loop(ctx, l.step, l.repeat, l.running)
+	r.position.sendErr, r.position.whole = alive.Stop(), false
 	l.timed = r.loops.Records()
 	before.Join(&r.loops)
 	r.loops = before
@@ -73,30 +74,30 @@ func (l *remoteLoop) here(ctx context.Context) error {
 	return err
 }
 
-func (l *remoteLoop) adds(told *peer.Outcome, err error) {
-	told.Steps, told.Loops = l.ran, l.timed
+func (l *remoteLoop) adds(outcome *peer.Outcome, err error) {
+	outcome.Steps, outcome.Loops = l.ran, l.timed
 	var failed *stepError
 	if errors.As(err, &failed) {
-		told.Failure.Step = 1 + slices.Index(l.repeat.All, failed.step)
-		told.Failure.Path, told.Failure.Used = failed.path, failed.used
+		outcome.Failure.Step = 1 + slices.Index(l.repeat.All, failed.step)
+		outcome.Failure.Path, outcome.Failure.Used = failed.path, failed.used
 	}
 }
 
-func (l *remoteLoop) count(told int) int          { return max(0, min(told, mostSteps)) }
-func (l *remoteLoop) heardUnder(int) string       { return l.rounds }
-func (l *remoteLoop) half() func(context.Context) { return nil }
+func (l *remoteLoop) count(steps int) int            { return max(0, min(steps, maxLoopSteps)) }
+func (l *remoteLoop) MessageKey(int) string          { return l.rounds }
+func (l *remoteLoop) ownPart() func(context.Context) { return nil }
 
-func (l *remoteLoop) heard(raw json.RawMessage) error {
+func (l *remoteLoop) Receive(raw json.RawMessage) error {
 	var at int64
 	err := json.Unmarshal(raw, &at)
-	if l.advance.Of != progress.Unknown {
-		at = min(at, int64(l.advance.Of))
+	if l.running.Of != progress.Unknown {
+		at = min(at, int64(l.running.Of))
 	}
-	l.advance.At.Store(max(0, at))
+	l.running.At.Store(max(0, at))
 	return err
 }
 
-// binds tells of the names that steps of the loop give.
+// binds reports whether a step of the loop gives this name.
 func (l *remoteLoop) binds(role, name string, index int) bool {
 	return role == l.repeat.Role && index == -1 && name != "" &&
 		slices.ContainsFunc(l.repeat.All, func(step *compile.Step) bool {
@@ -105,5 +106,5 @@ func (l *remoteLoop) binds(role, name string, index int) bool {
 		})
 }
 
-// short is the beginning of a list that another process has told.
-func short(list []string) []string { return list[:min(len(list), mostPath)] }
+// short bounds a list of another process.
+func short(list []string) []string { return list[:min(len(list), maxPath)] }

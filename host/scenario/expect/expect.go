@@ -121,7 +121,7 @@ func checkField(env expression.Env, e *compile.Expectation, got any, outcome *ve
 		What: "wrong " + e.Field, Expected: e.Field + " " + want, Got: e.Field + " " + shown, Span: e.Span,
 	}
 	if outcome.Summary != nil {
-		if summary := outcome.Summary(); tells(summary, e.Field, shown) {
+		if summary := outcome.Summary(); shows(summary, e.Field, shown) {
 			failure.Got = summary
 		} else {
 			failure.Got += "  (" + summary + ")"
@@ -137,9 +137,9 @@ func checkField(env expression.Env, e *compile.Expectation, got any, outcome *ve
 // isWord is a value that is one of RDMA's words, such as a status or an opcode, and so says which field it is of.
 var isWord = regexp.MustCompile(`^[A-Z][A-Z0-9_]+$`)
 
-// tells reports whether a summary shows the value of a field without a doubt: behind the field's name, or as a word
+// shows reports whether a summary shows the value of a field without a doubt: behind the field's name, or as a word
 // that needs none.
-func tells(summary, field, value string) bool {
+func shows(summary, field, value string) bool {
 	name := "(?:" + regexp.QuoteMeta(field) + " )"
 	if isWord.MatchString(value) {
 		name += "?"

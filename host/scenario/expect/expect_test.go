@@ -2,8 +2,8 @@ package expect
 
 import "testing"
 
-// TestSummaryTells: the wrong value of a field is found in a summary only where it cannot be that of another field.
-func TestSummaryTells(t *testing.T) {
+// TestSummaryShows: the wrong value of a field is found in a summary only where it cannot be that of another field.
+func TestSummaryShows(t *testing.T) {
 	for _, test := range []struct {
 		summary, field, value string
 		want                  bool
@@ -20,8 +20,8 @@ func TestSummaryTells(t *testing.T) {
 		{"bad_wr 4, posted 40", "posted", "4", false},
 		{"127.0.0.1:7502", "port", "7502", false},
 	} {
-		if got := tells(test.summary, test.field, test.value); got != test.want {
-			t.Errorf("%q tells %s %s: %t", test.summary, test.field, test.value, got)
+		if got := shows(test.summary, test.field, test.value); got != test.want {
+			t.Errorf("%q shows %s %s: %t", test.summary, test.field, test.value, got)
 		}
 	}
 }

@@ -1,5 +1,12 @@
 package explain
 
+import (
+	"fmt"
+
+	"rdmarun/host/check/finding"
+	"rdmarun/rdmacore"
+)
+
 // counters are those of devices and ports, by the kernel's names.  They are from
 // Documentation/ABI/stable/sysfs-class-infiniband (IBTA volume 1, 16.1.3.5), rxe_hw_counters.c of rdma_rxe, and
 // mlx5_ib, for which the vendor defines the meanings.
@@ -20,7 +27,7 @@ var counters = []Entry{
 	{"port_xmit_discards", "packets dropped before they were sent", []string{"the port is down or congested"}},
 	{"port_xmit_constraint_errors", "packets not sent because of a partition or filter", nil},
 	{
-		"port_rcv_errors", "packets received with an error; soft: those whose ICRC was wrong",
+		"port_rcv_errors", "packets received with an error; soft: those with a wrong ICRC",
 		[]string{"a bad cable or module", "a fault with action: corrupt"},
 	},
 	{"port_rcv_constraint_errors", "packets dropped on receipt because of a partition or filter", nil},
@@ -33,7 +40,7 @@ var counters = []Entry{
 	{"excessive_buffer_overrun_errors", "times the receive buffer overran several times in a row", nil},
 	{"VL15_dropped", "management packets dropped for lack of room", nil},
 	// Of a device, as requester.
-	{"sent_pkts", "packets sent (rdma_rxe, soft)", nil},
+	{"sent_pkts", "packets sent (rdma_rxe; soft on link packets or udp)", nil},
 	{"send_err", "packets that could not be sent (rdma_rxe)", nil},
 	{
 		"local_ack_timeout_err", "times the ACK timeout expired and requests were sent again",
@@ -65,7 +72,7 @@ var counters = []Entry{
 	{"req_remote_invalid_request", "NAKs received for an invalid request", nil},
 	{"rdma_sends", "SENDs and WRITEs sent (rdma_rxe)", nil},
 	// As responder.
-	{"rcvd_pkts", "packets received (rdma_rxe, soft)", nil},
+	{"rcvd_pkts", "packets received (rdma_rxe; soft on link packets or udp)", nil},
 	{"rdma_recvs", "SENDs and WRITEs received (rdma_rxe)", nil},
 	{"duplicate_request", "requests received twice: the peer sent again what had arrived", []string{"a lost ACK"}},
 	{"out_of_seq_request", "requests received after a gap, as rdma_rxe calls it", nil},
@@ -76,7 +83,10 @@ var counters = []Entry{
 	{"out_of_buffer", "packets dropped because no receive was posted", []string{"post more receives"}},
 	{"send_rnr_err", "RNR NAKs sent: no receive was posted (rdma_rxe, soft)", []string{"post more receives"}},
 	{"ack_deferred", "ACKs that were delayed (rdma_rxe)", nil},
-	{"rx_icrc_encapsulated", "RoCE packets received with a wrong ICRC", []string{"corrupted packets"}},
+	{
+		"rx_icrc_encapsulated", "RoCE packets received with a wrong ICRC (mlx5_ib; soft on link packets or udp)",
+		[]string{"corrupted packets"},
+	},
 	{"rx_read_requests", "READ requests received", nil},
 	{"rx_write_requests", "WRITE requests received", nil},
 	{"rx_atomic_requests", "atomic requests received", nil},
@@ -102,3 +112,39 @@ func Counter(name string) string { return lookup(countersTopic, name) }
 
 // countersTopic is the name of their topic.
 const countersTopic = "counters"
+
+// legalEntries are the choices of soft that "--legal" asks for, each with its rate and its source.
+func legalEntries() []Entry {
+	var entries []Entry
+	for _, choice := range rdmacore.LegalChoices() {
+		entries = append(entries, Entry{
+			Name:    choice.Name,
+			Meaning: fmt.Sprintf("%s; once in %d times.  %s", choice.What, choice.Rate, choice.Source),
+		})
+	}
+	return entries
+}
+
+// findingEntries are the mistakes that rdmarun check finds.
+func findingEntries() []Entry {
+	var entries []Entry
+	for _, kind := range finding.Kinds() {
+		entries = append(entries, Entry{
+			Name:    kind.Name,
+			Meaning: fmt.Sprintf("%s: %s (%s).  Instead: %s", kind.Level, kind.Meaning, kind.Source, kind.Remedy),
+		})
+	}
+	return entries
+}
+
+// legalCounters count how often soft made them.
+func legalCounters() []Entry {
+	var entries []Entry
+	for _, choice := range rdmacore.LegalChoices() {
+		entries = append(entries, Entry{
+			Name:    choice.Counter,
+			Meaning: "times that soft made the choice " + choice.Name + " (--legal): " + choice.What,
+		})
+	}
+	return entries
+}

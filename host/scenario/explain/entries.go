@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -112,7 +113,7 @@ var topics = []Topic{
 			},
 		},
 		{"REJECTED", "the peer refused the connection", nil},
-		{"ESTABLISHED", "the connection stands", nil},
+		{"ESTABLISHED", "the connection is established", nil},
 		{
 			"DISCONNECTED", "the connection has ended",
 			[]string{"the peer called disconnect", "the peer destroyed its endpoint", "the peer's process ended"},
@@ -180,7 +181,7 @@ var topics = []Topic{
 				[]string{"more completions than the queue has entries"},
 			},
 			{
-				"QP_FATAL", "a queue pair failed in a way that no completion tells",
+				"QP_FATAL", "a queue pair failed in a way that no completion reports",
 				[]string{"its completion queue is in error", "the device could not read its queues"},
 			},
 			{
@@ -243,12 +244,12 @@ var topics = []Topic{
 		{"INIT", "receives can be posted; nothing comes or goes yet", nil},
 		{
 			"RTR", "ready to receive: it knows its peer, messages come in",
-			[]string{"an accepted connection whose last message is not read yet: COMM_EST, rdma_notify(3)"},
+			[]string{"an accepted connection with an unread last message: COMM_EST, rdma_notify(3)"},
 		},
 		{"RTS", "ready to send: a queue pair at work", nil},
 		{
 			"SQD", "the send queue stops: what has begun is done to its end, nothing new begins",
-			[]string{"modify_qp, to change what only a drained queue pair may change; SQ_DRAINED tells when"},
+			[]string{"modify_qp, to change what only a drained queue pair may change; SQ_DRAINED reports when"},
 		},
 		{
 			"SQE", "a send of an unreliable queue pair has failed; it still receives",
@@ -312,7 +313,7 @@ var topics = []Topic{
 		{"TCP", "reliable connections (RC): connect and accept", nil},
 		{"UDP", "datagrams (UD), also to multicast groups; the answer to connect says where to send", nil},
 		{"IB", "any service of InfiniBand, by its own numbers", nil},
-		{"IPOIB", "datagrams beside those of IP over InfiniBand, with its key", nil},
+		{"IPOIB", "datagrams other than those of IP over InfiniBand, with its key", nil},
 	}},
 	// IBTA volume 1, 12.6 and 12.11; and what packets of queue pairs are answered with
 	{"message", "message between roles, as drop of a fault names them (IBTA volume 1, 12.6)", unnumbered, []Entry{
@@ -363,14 +364,14 @@ var topics = []Topic{
 		{"PATH_RECORD", "the question for the route, rdma_resolve_route(3); lost, it ends in ROUTE_ERROR", nil},
 		{
 			"ACK",
-			"acknowledgement of the packets of a queue pair: only the sender sees it, whose request " +
+			"acknowledgement of the packets of a queue pair: only the sender sees it, and its request " +
 				"completes; \"drop: data, opcode: [ACKNOWLEDGE]\" loses it",
 			nil,
 		},
 		{
 			"NAK",
 			"refusal of a packet: out of sequence (sent again), receiver not ready (RNR, sent again later), or " +
-				"a fatal error, such as REM_ACCESS_ERR; \"drop: data\" loses it",
+				"a fatal error, such as REM_ACCESS_ERR. \"drop: data\" loses it",
 			nil,
 		},
 	}},
@@ -390,8 +391,15 @@ var topics = []Topic{
 		countersTopic,
 		"counter of a device or a port, by the kernel's name: $(ROLE.counters.NAME), check {counters: ..}, the " +
 			"metric counter{name=NAME}",
-		unnumbered, counters,
+		unnumbered, slices.Concat(counters, legalCounters()),
 	},
+	{
+		"legal",
+		"what soft does now and then with --legal SEED, or provider: {soft: {legal: SEED}}, and with " +
+			"SEED:NAME,NAME only in these ways",
+		unnumbered, legalEntries(),
+	},
+	{"finding", "mistake that rdmarun check finds in a program", unnumbered, findingEntries()},
 	// those that the manual pages of librdmacm and libibverbs name
 	{"errno", "errno of a call, and negative in the status of an event", func(n int) string {
 		return ErrnoName(syscall.Errno(max(n, -n)))

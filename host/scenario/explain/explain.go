@@ -1,5 +1,5 @@
-// Package explain is the one table from a status, an errno, an event or a reject reason to what it
-// means and what usually causes it, so that a number never stands alone in a message.
+// Package explain is the one table from a status, an errno, an event or a reject reason to its meaning and its usual
+// cause. So a message never has a number alone.
 package explain
 
 import (
@@ -21,8 +21,8 @@ type Entry struct {
 	Causes  []string
 }
 
-// Text is the entry in one line.
-func (e Entry) Text() string {
+// text is the entry in one line.
+func (e Entry) text() string {
 	if len(e.Causes) == 0 {
 		return e.Meaning
 	}
@@ -34,7 +34,7 @@ func lookup(topic, name string) string {
 	for _, t := range topics {
 		for _, entry := range t.Entries {
 			if t.Name == topic && entry.Name == name {
-				return entry.Text()
+				return entry.text()
 			}
 		}
 	}
@@ -44,8 +44,8 @@ func lookup(topic, name string) string {
 // Completion explains a work completion status by its name, "" when it has no entry.
 func Completion(name string) string { return lookup("status", name) }
 
-// Reject explains the positive status of a REJECTED event.
-func Reject(status int) string {
+// reject explains the positive status of a REJECTED event.
+func reject(status int) string {
 	return lookup("reject", RejectName(status))
 }
 
@@ -58,7 +58,7 @@ func Event(name string, status int) string {
 	detail := ""
 	switch {
 	case name == "REJECTED" && status > 0:
-		detail = Reject(status)
+		detail = reject(status)
 	case status < 0:
 		detail = Errno(ErrnoName(syscall.Errno(-status)))
 	}
@@ -91,7 +91,7 @@ func numbered[T interface {
 	return known(T(n).String())
 }
 
-// unnumbered is for words whose numbers are not shown.
+// unnumbered is for words without shown numbers.
 func unnumbered(int) string { return "" }
 
 // known is a name, or "" for what a String method makes of a number without one.
@@ -111,8 +111,8 @@ func RejectName(reason int) string {
 	return strings.TrimSuffix(name, ")")
 }
 
-// Find returns the entry of a topic by its name, in any case and with the prefix that verbs.h or rdma_cma.h
-// gives it, or by its number.
+// Find returns the entry of a topic by its number or by its name. The name may be in any case, and have the prefix of
+// verbs.h or rdma_cma.h.
 func (t Topic) Find(word string) (Entry, bool) {
 	name := strings.ToUpper(word)
 	for _, prefix := range []string{
@@ -186,8 +186,8 @@ func Times() []Time {
 		{"a REQ that is not answered", "sent every 6.144s, 16 times; after 98.304s the client gets UNREACHABLE with " +
 			"ETIMEDOUT.  6.144s are twice the lifetime of a packet (1.024s) and 4.096s for the answer",
 			[]string{"REQ", "connect", "UNREACHABLE", "ETIMEDOUT", "MRA"}},
-		{"a REQ that the server has read", "an MRA asks the client to wait 67.584s each time, so it gives up " +
-			"1081.344s after it asked",
+		{"a REQ that the server has read", "an MRA asks the client to wait 67.584s each time.  The client gives up " +
+			"1081.344s after its REQ",
 			[]string{"MRA", "connect", "accept", "UNREACHABLE"}},
 		{"a REP that is not answered", "sent every 4.096s, 16 times; after 65.536s the server gets UNREACHABLE with " +
 			"ETIMEDOUT.  A client that has the REP sends an MRA: when its RTU is lost, the next REP comes after " +

@@ -28,7 +28,7 @@ var (
 	duration = reflect.TypeFor[time.Duration]()
 )
 
-// operations are the functions by those names, and those that stand for the library's own.
+// operations are the functions by those names, and those that replace the library's own.
 func operations() conf.FunctionsTable {
 	table := make(conf.FunctionsTable)
 	for _, operator := range []string{"+", "-", "*", "/", "%"} {
@@ -48,7 +48,7 @@ func operations() conf.FunctionsTable {
 	return table
 }
 
-// add adds a function of ours, with the Go types that it may have.
+// add adds a function of this package, with the Go types that it may have.
 func add(table conf.FunctionsTable, name string, of func(arguments ...any) (any, error), kinds ...any) {
 	function := &builtin.Function{Name: ours + name, Func: of}
 	for _, kind := range kinds {
@@ -206,7 +206,7 @@ func scaled(operator string, d time.Duration, factor float64) (any, error) {
 		result = float64(d) / factor
 	}
 	if math.IsNaN(result) || math.Abs(result) >= 1<<63 {
-		return nil, fmt.Errorf("the result is no time: it is beyond 292 years, or a division by 0")
+		return nil, fmt.Errorf("the result is not a time: it is beyond 292 years, or a division by 0")
 	}
 	return time.Duration(math.Round(result)), nil
 }
@@ -224,8 +224,8 @@ func Number(value any) (float64, bool) {
 	return 0, false
 }
 
-// unsigned calculates with integers if one of them has no sign; ok is false for other values.  What fits into 64 bits,
-// with a sign or without, is exact, and else the lowest 64 bits are the result, as of an atomic operation.
+// unsigned calculates with integers if one of them has no sign; ok is false for other values. A result that fits into
+// 64 bits, with a sign or without, is exact. Otherwise the result is the lowest 64 bits, as for an atomic operation.
 func unsigned(operator string, a, b any) (result any, ok bool, err error) {
 	x, y := Exact(a), Exact(b)
 	if x == nil || y == nil || !isWide(a) && !isWide(b) {

@@ -9,7 +9,7 @@ import (
 	"rdmarun/host/scenario/expression"
 )
 
-// given are values that expressions of these tests have; later has the type that only the run tells.
+// given are values that expressions of these tests have; later has a type that only the run knows.
 var given = expression.Env{
 	"all": uint64(math.MaxUint64), "half": uint64(1 << 63), "one": uint64(1), "n": 3, "took": 4 * time.Millisecond,
 	"later": any(uint64(math.MaxUint64)), "laterTook": any(4 * time.Millisecond),
@@ -135,7 +135,7 @@ func TestNonsenseWithUnits(t *testing.T) {
 			},
 			0, 9,
 		},
-		"1.3B":           {diag.Problem{Code: diag.WrongUnit, Message: `"1.3B" is no whole number of bytes`}, 0, 4},
+		"1.3B":           {diag.Problem{Code: diag.WrongUnit, Message: `"1.3B" is not a whole number of bytes`}, 0, 4},
 		"99999999999TiB": {diag.Problem{Code: diag.OutOfRange, Message: `"99999999999TiB" is too large`}, 0, 14},
 		"4KiB4": {
 			diag.Problem{
@@ -172,7 +172,7 @@ func TestNonsenseWithUnits(t *testing.T) {
 		"laterTook + n":           `"+" does not go between a duration and an integer`,
 		"later < 5ms":             `"<" does not go between an integer and a duration`,
 		"n / laterTook":           `"/" does not go between an integer and a duration`,
-		"took / (n - 3)":          "the result is no time: it is beyond 292 years, or a division by 0",
+		"took / (n - 3)":          "the result is not a time: it is beyond 292 years, or a division by 0",
 		"took % 0ms":              "a division by no time",
 		"later % (n - 3)":         "a division by zero",
 		"n % (n - 3)":             "a division by zero",

@@ -65,7 +65,7 @@ func explain(t text, names Names, err error) *Error {
 	if match := unknownName.FindStringSubmatch(message); match != nil {
 		name := match[1]
 		return at(source, located.Location, diag.UndefinedName, "nothing named \""+name+"\" here").
-			hint(nearOrAll(name, names.Sorted()))
+			hint(nearOrAll(name, names.sorted()))
 	}
 	if match := unknownField.FindStringSubmatch(message); match != nil {
 		e := at(source, located.Location, diag.UndefinedMember, "no member \""+match[1]+"\" here")
@@ -132,7 +132,7 @@ func nameOfType(goName string) string {
 	return "a " + goTypes.Replace(goName)
 }
 
-// siblings lists the members that could stand at the place of an unknown one.
+// siblings lists the members that could replace an unknown one.
 func siblings(masked string, names Names, from int) []string {
 	tree, err := parser.Parse(masked)
 	if err != nil {
@@ -193,9 +193,9 @@ type Operand struct {
 const maxOperands = 8
 
 // Operands evaluates what a condition compares, for the message when it does not hold: of `a + 1 == b && done` these
-// are a + 1, b and done.  Literals are left out, and what stands in the braces of all, any and their like has one
-// value for each item.  An operand that cannot be computed, as when a comparison before it was there to prevent
-// that, is left out, too.
+// are a + 1, b and done.  Literals are left out, and the text in the braces of all, any and their like has one value
+// for each item.  An operand that cannot be computed, as when a comparison before it was there to prevent that, is left
+// out, too.
 func Operands(source string, env Env) []Operand {
 	read, bad := read(source)
 	if bad != nil {

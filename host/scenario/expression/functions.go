@@ -256,8 +256,8 @@ func single(library *builtin.Function, of func(value any) (any, error)) *builtin
 
 // The library sorts, sums and counts everything as signed integers; these functions use the numbers as they are.
 
-// longestRange is how many numbers ".." makes; the library allows as many (conf.DefaultMemoryBudget).
-const longestRange = 1_000_000
+// maxRange is how many numbers ".." makes; the library allows as many (conf.DefaultMemoryBudget).
+const maxRange = 1_000_000
 
 // lists adds the functions for "..", sort, sortBy and sum.
 func lists(table conf.FunctionsTable) {
@@ -276,9 +276,9 @@ func lists(table conf.FunctionsTable) {
 	})
 }
 
-// list replaces sort and sortBy, and sum where its numbers may be unsigned.  Their arguments come from the
-// library's map, which counts the memory of the list against the limit of an expression; no other call uses that list.
-// For sortBy it is a list of elements with their keys, so that neither is calculated twice.
+// list replaces sort and sortBy, and sum where its numbers may be unsigned. Their arguments come from the library's
+// map, which counts the memory of the list against the limit of an expression. No other call uses that list. For
+// sortBy it is a list of elements with their keys, so that neither is calculated twice.
 func (r *replacer) list(node *ast.Node, n *ast.BuiltinNode) {
 	if len(n.Arguments) == 0 {
 		return
@@ -322,8 +322,8 @@ func numbers(from, to any) ([]any, error) {
 	if count.Sign() < 0 {
 		return nil, nil
 	}
-	if !count.IsInt64() || count.Int64() >= longestRange {
-		return nil, fmt.Errorf("a range has %d numbers at most", longestRange)
+	if !count.IsInt64() || count.Int64() >= maxRange {
+		return nil, fmt.Errorf("a range has %d numbers at most", maxRange)
 	}
 	list := make([]any, count.Int64()+1)
 	for i := range list {

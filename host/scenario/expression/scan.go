@@ -85,15 +85,15 @@ func bodyLength(text string) int {
 	return -1
 }
 
-// The library has no units, and no integers of more than 63 bits.  Such literals become names of the same length,
-// so that the places in its errors stay right, and then constants in the tree that it makes of the expression.
+// The library has no units, and no integers of more than 63 bits. Such literals become names of the same length, so
+// that the places in its errors stay right. Then they become constants in the tree that it makes of the expression.
 
-// stand are the letters that stand for the characters of a number which a name cannot have at its beginning, or at all.
-// They belong to the Vai script, which scenarios do not use.
-const stand = "ꔀꔁꔂꔃꔄꔅꔆꔇꔈꔉꔊ"
+// letters replace the characters of a number that a name cannot have at its beginning, or at all.  They belong to the
+// Vai script, which scenarios do not use.
+const letters = "ꔀꔁꔂꔃꔄꔅꔆꔇꔈꔉꔊ"
 
-// standsFor are those characters, in the same order.
-const standsFor = "0123456789."
+// numberCharacters are those characters, in the same order.
+const numberCharacters = "0123456789."
 
 // text is an expression as it is written, and as the library reads it.
 type text struct {
@@ -229,7 +229,7 @@ func literalValue(word string) (any, *diag.Problem) {
 	case noSize.Code != diag.WrongUnit || beyondTimes.MatchString(word):
 		return nil, noSize
 	}
-	unit := strings.TrimLeft(word, standsFor)
+	unit := strings.TrimLeft(word, numberCharacters)
 	hint := cmp.Or(diag.DidYouMean(unit, quantity.Names(quantity.Units())), noTime.Hint)
 	return nil, diag.Wrong(diag.WrongUnit, "no unit is called "+diag.Quoted(unit), hint)
 }
@@ -237,8 +237,8 @@ func literalValue(word string) (any, *diag.Problem) {
 // mask makes a name of a literal.
 func mask(word string) string {
 	return strings.Map(func(r rune) rune {
-		if at := strings.IndexRune(standsFor, r); at >= 0 {
-			return []rune(stand)[at]
+		if at := strings.IndexRune(numberCharacters, r); at >= 0 {
+			return []rune(letters)[at]
 		}
 		return r
 	}, word)
@@ -247,9 +247,9 @@ func mask(word string) string {
 // written is a text of the library's with the literals as they were.
 func written(masked string) string {
 	return strings.Map(func(r rune) rune {
-		for i, letter := range []rune(stand) {
+		for i, letter := range []rune(letters) {
 			if letter == r {
-				return rune(standsFor[i])
+				return rune(numberCharacters[i])
 			}
 		}
 		return r

@@ -13,7 +13,7 @@ func TestWordsAreThoseOfTheLibrary(t *testing.T) {
 		var names []string
 		for _, word := range words {
 			if word.Doc == "" || slices.Contains(names, word.Name) {
-				t.Errorf("%q has no text, or stands twice", word.Name)
+				t.Errorf("%q has no text, or is there twice", word.Name)
 			}
 			names = append(names, word.Name)
 		}

@@ -1,5 +1,5 @@
-// Package jsonschema has the pieces of which the JSON Schema of scenarios is made: package compile describes the values
-// of each type, and host/schema the rest of a file.
+// Package jsonschema has the pieces of the JSON Schema of scenarios. Package compile describes the values of each
+// type, and host/schema the rest of a file.
 package jsonschema
 
 import "maps"

@@ -22,30 +22,30 @@ import (
 )
 
 const (
-	// greetingTime is how long one may take to say who he is.
+	// greetingTime is how long a connecting process may take to introduce itself.
 	greetingTime = 5 * time.Second
-	// strangers bounds who may be about to say who he is, guests who has said it and takes no part.
+	// strangers bounds the connections without an introduction, guests those with one that take no part.
 	strangers, guests = 16, 128
-	// mostRefusals bounds of how many who are refused the user is told while the host waits.
-	mostRefusals = 16
-	// retryAfter is how long to wait before the next attempt to find somebody.
+	// maxRefusals bounds the refusals that are reported to the user while the host waits.
+	maxRefusals = 16
+	// retryAfter is how long to wait before the next attempt to find a process.
 	retryAfter = 100 * time.Millisecond
 )
 
-// hello is what who comes says.
+// hello is the first message of a process.
 type hello struct {
 	Version int      `json:"version"`
 	Roles   []string `json:"roles"`
 	Plan    []string `json:"plan"`
-	// Settings explain a plan that differs.
+	// Settings explain the difference between plans.
 	Settings []Setting `json:"settings,omitempty"`
 }
 
-// welcome is what the host of the meeting answers: once all are there, or why not.
+// welcome is the answer of the host: when all processes are there, or with the reason of a refusal.
 type welcome struct {
 	Host    string `json:"host"`
 	Refused string `json:"refused,omitempty"`
-	// Settings are those of the host, where it refuses another plan.
+	// Settings are the host's, when it refuses another plan.
 	Settings  []Setting `json:"settings,omitempty"`
 	Processes []string  `json:"processes,omitempty"`
 	Fabric    string    `json:"fabric,omitempty"`
@@ -55,11 +55,11 @@ type welcome struct {
 
 var fabricForm = regexp.MustCompile(`^run-[0-9a-f]{16}$`)
 
-// newMeeting is one that nobody has come to.
+// newMeeting returns a meeting without members.
 func newMeeting(name string) *Meeting {
 	m := &Meeting{
 		name: name, members: make(map[string]string), came: make(map[string]netip.Addr),
-		heard: make(map[string]time.Time), boxes: make(map[int]map[Key]json.RawMessage),
+		lastSeen: make(map[string]time.Time), boxes: make(map[int]map[Key]json.RawMessage),
 		kept: make(map[string]int), early: make(map[int]bool), change: make(chan struct{}),
 		gone: make(map[string]*GoneError), players: make(map[string]string), cases: make(map[int][]string),
 	}
@@ -67,20 +67,20 @@ func newMeeting(name string) *Meeting {
 	return m
 }
 
-// Join waits until all are there.  It ends with ctx at the latest, and says whom it waited for.
+// Join waits until all processes are there, or ctx ends.  The error names the missing roles.
 func Join(ctx context.Context, config Config) (*Meeting, error) {
-	m := newMeeting(cmp.Or(config.Name, Name(config.Roles)))
+	m := newMeeting(cmp.Or(config.Name, nameOf(config.Roles)))
 	m.why = config.Why
 	if config.Report != nil {
-		m.reports = newReports(config.Report)
-		m.own(m.reports.close)
+		m.queueReports(config.Report)
+		m.onClose(m.reports.Close)
 	}
 	for _, role := range config.Roles {
 		m.players[role] = m.name
 	}
-	join := m.host
+	join := m.listen
 	if config.Bus != nil || config.Server == nil && len(config.Peers) > 0 {
-		join = m.visit
+		join = m.dial
 	}
 	if err := join(ctx, config); err != nil {
 		m.Close()
@@ -89,18 +89,18 @@ func Join(ctx context.Context, config Config) (*Meeting, error) {
 	return m, nil
 }
 
-// own has Close do something.
-func (m *Meeting) own(end func()) { m.ends = append(m.ends, end) }
+// onClose makes Close call end.
+func (m *Meeting) onClose(end func()) { m.ends = append(m.ends, end) }
 
-// during is a channel that Close closes.
-func (m *Meeting) during() <-chan struct{} {
+// closed returns a channel that Close closes.
+func (m *Meeting) closed() <-chan struct{} {
 	ended := make(chan struct{})
-	m.own(func() { close(ended) })
+	m.onClose(func() { close(ended) })
 	return ended
 }
 
-// visit comes to the host of the meeting, and waits there until all have come.
-func (m *Meeting) visit(ctx context.Context, config Config) error {
+// dial connects to the host of the meeting, and waits until all processes have done so.
+func (m *Meeting) dial(ctx context.Context, config Config) error {
 	m.conn = config.Bus
 	where, host := "the controller", "the controller"
 	if m.conn == nil {
@@ -113,18 +113,19 @@ func (m *Meeting) visit(ctx context.Context, config Config) error {
 		if m.conn, err = introduce(conn); err != nil {
 			return fmt.Errorf("the process at %s does not answer: %w", where, err)
 		}
-		m.own(m.conn.Close)
+		m.onClose(m.conn.Close)
 	}
-	stop, err := m.conn.Listen(m.hear, bus.To(bus.AllMembers, sayTell), bus.To(bus.AllMembers, sayGone), bus.To(
-		bus.AllMembers, sayBeat,
-	),
-		bus.To(m.conn.Name(), sayTell), bus.To(m.conn.Name(), saySync))
+	own := m.conn.Name()
+	stop, err := m.conn.Listen(
+		m.receive, bus.To(bus.AllMembers, subjectMessage), bus.To(bus.AllMembers, subjectGone),
+		bus.To(bus.AllMembers, subjectBeat), bus.To(own, subjectMessage), bus.To(own, subjectSync),
+	)
 	if err != nil {
 		return err
 	}
-	m.own(stop)
+	m.onClose(stop)
 	if config.Silence > 0 {
-		go m.beat(bus.From(m.conn.Name(), sayBeat), m.during())
+		go m.beat(bus.From(m.conn.Name(), subjectBeat), m.closed())
 	}
 	greeting, err := json.Marshal(hello{version, config.Roles, config.Plan, config.Settings})
 	if err != nil {
@@ -139,7 +140,7 @@ func (m *Meeting) visit(ctx context.Context, config Config) error {
 		case <-waiting.Done():
 		}
 	}()
-	answer, err := m.conn.Await(waiting, bus.From(m.conn.Name(), sayHello), greeting)
+	answer, err := m.conn.Await(waiting, bus.From(m.conn.Name(), subjectHello), greeting)
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("not all of %s have come to %s", strings.Join(missing(config.All, config.Roles), ", "), where)
@@ -169,26 +170,26 @@ func (m *Meeting) visit(ctx context.Context, config Config) error {
 		return name == m.name
 	})
 	if config.Silence > 0 {
-		go m.listenToHost(all.Host, config.Silence, m.during())
+		go m.watchHost(all.Host, config.Silence, m.closed())
 	}
 	go func() {
 		<-m.conn.Closed()
 		why := endedUnexpectedly
 		if err := m.conn.Err(); err != nil {
-			why = "cannot be heard any more: " + err.Error()
+			why = "cannot be reached any more: " + err.Error()
 		}
-		m.Lose(why, m.others...) // all of them are behind it
+		m.lose(why, m.others...) // they are reached through the host
 	}()
 	return nil
 }
 
-// mostShown bounds what is shown of what somebody says whom nobody knows.
-const mostShown = 1000
+// maxShown bounds how much of another process's text is shown.
+const maxShown = 1000
 
-// shown is what somebody says, fit to be shown.
-func shown(text string) string { return printable.Brief(text, mostShown) }
+// shown is another process's text, made printable.
+func shown(text string) string { return printable.Brief(text, maxShown) }
 
-// cast takes who plays the roles that are not of this process: each has one player.
+// cast sets the players of the roles of other processes: each role has one player.
 func (m *Meeting) cast(players map[string]string, all []string) error {
 	for _, role := range all {
 		player := players[role]
@@ -200,7 +201,7 @@ func (m *Meeting) cast(players map[string]string, all []string) error {
 	return nil
 }
 
-// parseWelcome reads what the host of a meeting answers.
+// parseWelcome decodes the answer of the host.
 func parseWelcome(answer []byte) (all welcome, err error) {
 	if err = json.Unmarshal(answer, &all); err != nil {
 		return welcome{}, err
@@ -209,7 +210,7 @@ func parseWelcome(answer []byte) (all welcome, err error) {
 	return all, nil
 }
 
-// find connects to the first of the peers that listens, as long as ctx lets it try.
+// find connects to the first of the peers that listens, and retries until ctx ends.
 func find(ctx context.Context, config Config) (net.Conn, error) {
 	dialer := net.Dialer{Timeout: greetingTime}
 	for {
@@ -225,17 +226,17 @@ func find(ctx context.Context, config Config) (net.Conn, error) {
 		}
 		select {
 		case <-ctx.Done():
-			return nil, fmt.Errorf("nobody is found at %s: %w", strings.Join(config.Peers, ", "), why)
+			return nil, fmt.Errorf("no process listens at %s: %w", strings.Join(config.Peers, ", "), why)
 		case <-time.After(retryAfter):
 		}
 	}
 }
 
-// introduction is the line with which a connection begins: who will speak on it, by a name and a secret of his own
-// choice.
+// introduction is the line with which a connection begins: a name and a secret that the connecting process has
+// chosen.
 const introduction = "rdmarun meeting %s %s\n"
 
-// introduce says who speaks on a connection, and connects to the bus over it.
+// introduce sends the introduction on a connection, and connects to the bus over it.
 func introduce(conn net.Conn) (*bus.Conn, error) {
 	who := bus.NewCredentials()
 	if _, err := fmt.Fprintf(conn, introduction, who.Name, who.Secret); err != nil {
@@ -249,42 +250,42 @@ func introduce(conn net.Conn) (*bus.Conn, error) {
 	return joined, err
 }
 
-// host lets the others come, and waits for them.
-func (m *Meeting) host(ctx context.Context, config Config) (err error) {
+// listen accepts the other processes, and waits for them.
+func (m *Meeting) listen(ctx context.Context, config Config) (err error) {
 	where, greeting := "the bus", func() {}
 	if m.server = config.Server; m.server == nil {
 		if m.server, err = bus.NewServer(); err != nil {
 			return err
 		}
-		m.own(m.server.Close)
+		m.onClose(m.server.Close)
 		listener, err := listen(ctx, config.Listen)
 		if err != nil {
 			return err
 		}
-		// Only as long as somebody is missing: then this process listens no more.
+		// Only as long as a process is missing.
 		defer listener.Close()
 		where = listener.Addr().String()
 		serving, cancel := context.WithCancel(context.WithoutCancel(ctx))
-		m.own(cancel)
+		m.onClose(cancel)
 		greeting = func() { m.greet(serving, listener, guests+len(config.All)) }
 	}
 	if m.conn, err = m.server.Connect(); err != nil {
 		return err
 	}
-	m.own(m.conn.Close)
-	m.own(m.leaving.Wait)
-	m.server.OnLeave(func(id string) { _ = m.conn.Publish(bus.From(id, sayLeft), nil) })
+	m.onClose(m.conn.Close)
+	m.onClose(m.leaving.Wait)
+	m.server.OnLeave(func(id string) { _ = m.conn.Publish(bus.From(id, subjectLeft), nil) })
 	came, left := make(chan arrival), make(chan struct{})
 	defer close(left)
-	stop, err := m.conn.Listen(func(said *bus.Message) {
-		who := arrival{id: bus.Sender(said.Subject), answer: said.Respond}
+	stop, err := m.conn.Listen(func(msg *bus.Message) {
+		who := arrival{id: bus.Sender(msg.Subject), answer: msg.Respond}
 		switch name := config.Members[who.id]; {
-		case name != "" && said.Subject == bus.From(who.id, sayLeft) && !m.isMember(who.id):
-			who.left = true // before it came
-		case said.Subject != bus.From(who.id, sayHello):
-			m.preside(said)
+		case name != "" && msg.Subject == bus.From(who.id, subjectLeft) && !m.isMember(who.id):
+			who.left = true // before its hello
+		case msg.Subject != bus.From(who.id, subjectHello):
+			m.serve(msg)
 			return
-		case json.Unmarshal(said.Data, &who.hello) != nil:
+		case json.Unmarshal(msg.Data, &who.hello) != nil:
 			return
 		}
 		select {
@@ -296,29 +297,29 @@ func (m *Meeting) host(ctx context.Context, config Config) (err error) {
 	if err != nil {
 		return err
 	}
-	m.own(stop)
-	// On a way of their own: what comes before one may take its time.
+	m.onClose(stop)
+	// Beats have a goroutine of their own, since the handling of another message may take long.
 	if stop, err = m.conn.Listen(
-		func(said *bus.Message) { m.isThere(bus.Sender(said.Subject)) }, bus.From("*", sayBeat),
+		func(msg *bus.Message) { m.isThere(bus.Sender(msg.Subject)) }, bus.From("*", subjectBeat),
 	); err != nil {
 		return err
 	}
-	m.own(stop)
+	m.onClose(stop)
 	for id, name := range config.Members {
 		if !m.server.Present(id) {
 			return m.lostBefore(name)
 		}
 	}
-	go greeting() // now that somebody hears who comes
-	if err = m.gather(ctx, config, where, came); err == nil && config.Server == nil {
-		m.server.ExpelOthers(m.isMember) // who was refused, or has said nothing, hears nothing of the run
+	go greeting() // now that the bus takes arrivals
+	if err = m.awaitAll(ctx, config, where, came); err == nil && config.Server == nil {
+		m.server.ExpelOthers(m.isMember) // refused and silent processes get no messages of the run
 	}
 	return err
 }
 
-// gather waits for who comes until all are there, and welcomes them.
-func (m *Meeting) gather(ctx context.Context, config Config, where string, came <-chan arrival) error {
-	roles, refused, tellings := slices.Clone(config.Roles), "", mostRefusals
+// awaitAll waits until all processes are there, and welcomes them.
+func (m *Meeting) awaitAll(ctx context.Context, config Config, where string, came <-chan arrival) error {
+	roles, refused, refusalsLeft := slices.Clone(config.Roles), "", maxRefusals
 	var all []arrival
 	for len(missing(config.All, roles)) > 0 {
 		select {
@@ -332,22 +333,22 @@ func (m *Meeting) gather(ctx context.Context, config Config, where string, came 
 			}
 			if why := who.unfit(config, roles, m.isMember(who.id)); why != "" {
 				who.refuse(config, m.name, why)
-				told := fmt.Sprintf(
-					"the process of %.100q was refused: %s", Name(who.Roles[:min(len(who.Roles), mostShown)]), why,
+				refusal := fmt.Sprintf(
+					"the process of %.100q was refused: %s", nameOf(who.Roles[:min(len(who.Roles), maxShown)]), why,
 				)
-				if tell := config.Refused; tell != nil && refused != "; "+told && tellings > 0 {
-					tellings--
-					tell(told)
+				if report := config.Refused; report != nil && refused != "; "+refusal && refusalsLeft > 0 {
+					refusalsLeft--
+					report(refusal)
 				}
-				refused = "; " + told
+				refused = "; " + refusal
 				continue
 			}
-			name := Name(who.Roles)
+			name := nameOf(who.Roles)
 			if given := config.Members[who.id]; given != "" {
 				name = given
 			}
 			m.mu.Lock()
-			m.members[who.id], m.heard[who.id] = name, time.Now()
+			m.members[who.id], m.lastSeen[who.id] = name, time.Now()
 			if len(all) == 0 {
 				m.reached = m.came[who.id]
 			}
@@ -360,8 +361,8 @@ func (m *Meeting) gather(ctx context.Context, config Config, where string, came 
 	}
 	slices.Sort(m.others)
 	if config.Silence > 0 {
-		go m.beat(bus.To(bus.AllMembers, sayBeat), m.during())
-		go m.listenForBeats(config.Silence, m.during())
+		go m.beat(bus.To(bus.AllMembers, subjectBeat), m.closed())
+		go m.watchMembers(config.Silence, m.closed())
 	}
 	var drawn [8]byte
 	_, _ = rand.Read(drawn[:]) // never fails
@@ -374,13 +375,13 @@ func (m *Meeting) gather(ctx context.Context, config Config, where string, came 
 	}
 	for _, who := range all {
 		if err := who.answer(raw); err != nil {
-			return fmt.Errorf("welcome %s: %w", Name(who.Roles), err)
+			return fmt.Errorf("welcome %s: %w", nameOf(who.Roles), err)
 		}
 	}
 	return nil
 }
 
-// lostBefore is the error of somebody who is expected and comes no more.
+// lostBefore is the error of an expected process that has ended before its hello.
 func (m *Meeting) lostBefore(name string) error {
 	why := endedUnexpectedly
 	if m.why != nil {
@@ -389,7 +390,7 @@ func (m *Meeting) lostBefore(name string) error {
 	return &GoneError{name, why}
 }
 
-// isMember tells whether somebody on the bus takes part.
+// isMember reports whether a client of the bus is a member.
 func (m *Meeting) isMember(id string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -408,7 +409,7 @@ func listen(ctx context.Context, at string) (net.Listener, error) {
 	return listener, err
 }
 
-// greet takes whoever comes, a few at a time, and serves who says in time who he is, so many at once at most.
+// greet accepts connections: at most strangers without an introduction, and most that are served.
 func (m *Meeting) greet(ctx context.Context, listener net.Listener, most int) {
 	room, inside := make(chan struct{}, strangers), make(chan struct{}, most)
 	for {
@@ -444,12 +445,12 @@ func (m *Meeting) greet(ctx context.Context, listener net.Listener, most int) {
 			_ = conn.SetReadDeadline(time.Time{})
 			m.comes(who.Name, localAddress(conn))
 			defer m.comes(who.Name, netip.Addr{})
-			_ = m.server.Serve(ctx, who, &introduced{conn, reader}) // how it ends, the meeting learns by itself
+			_ = m.server.Serve(ctx, who, &introduced{conn, reader}) // OnLeave reports the end
 		}()
 	}
 }
 
-// comes notes the address of this host that somebody on the bus has connected to; an invalid one forgets it.
+// comes stores the address of this host to which a client of the bus has connected; an invalid one removes it.
 func (m *Meeting) comes(id string, by netip.Addr) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -464,7 +465,7 @@ func localAddress(conn net.Conn) netip.Addr {
 	return local.AddrPort().Addr().Unmap()
 }
 
-// introduced is a connection of which the first bytes were read.
+// introduced is a connection after its first bytes were read.
 type introduced struct {
 	net.Conn
 	reader io.Reader
@@ -472,16 +473,17 @@ type introduced struct {
 
 func (i *introduced) Read(p []byte) (int, error) { return i.reader.Read(p) }
 
-// arrival is somebody who has said who he is.
+// arrival is the hello of a process.
 type arrival struct {
 	hello
-	// left is set of somebody who was expected, and has ended before he came.
+	// left is set for an expected process that has ended before its hello.
 	left   bool
 	id     string
 	answer func([]byte) error
 }
 
-// refuse says why he cannot take part, and to whom would run something else what is set here.
+// refuse answers why the process cannot take part.  If it has another plan, the answer has the settings of this
+// process.
 func (a *arrival) refuse(config Config, host, why string) {
 	answer := welcome{Host: host, Refused: why}
 	if !slices.Equal(a.Plan, config.Plan) {
@@ -492,7 +494,7 @@ func (a *arrival) refuse(config Config, host, why string) {
 	}
 }
 
-// unfit is why somebody cannot take part, who may be known already; "" if he can.
+// unfit is the reason why a process cannot take part; "" if it can.  known is set for a member.
 func (a *arrival) unfit(config Config, taken []string, known bool) string {
 	if a.Version != version {
 		return fmt.Sprintf(
@@ -520,7 +522,7 @@ func (a *arrival) unfit(config Config, taken []string, known bool) string {
 	return a.otherPlan(config)
 }
 
-// missing are those of all that are not there.
+// missing are the elements of all that are not in there.
 func missing(all, there []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(role string) bool { return slices.Contains(there, role) })
 }

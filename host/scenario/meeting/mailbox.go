@@ -8,17 +8,16 @@ import (
 	"strings"
 )
 
-// Mailbox has what the other processes tell of one run of a case, or of the whole run where it is that of the meeting
-// itself.
+// Mailbox has the messages of other processes in one run of a case, or for the whole meeting.
 type Mailbox struct {
 	m      *Meeting
-	number int    // of the run of a case, from 1; 0: of the meeting
-	prefix string // of its keys in messages
+	number int    // the number of the run of a case, from 1; 0: the whole meeting
+	prefix string // the prefix of its keys in messages
 }
 
-// Case is the mailbox of a run of a case, by its number from 1.  Messages that come before somebody asks for it wait in
-// it.  Close drops it.  The host of the meeting passes its messages to the processes with these names; without names,
-// and after Close, to all, which drop messages of other cases.
+// Case is the mailbox of a run of a case, by its number from 1.  It keeps messages that arrive before Case is called.
+// Close drops it.  The host passes messages of the run to the processes in with; without names, and after Close, to
+// all, which drop messages of other cases.
 func (m *Meeting) Case(number int, with ...string) *Mailbox {
 	if with != nil {
 		m.mu.Lock()
@@ -28,17 +27,17 @@ func (m *Meeting) Case(number int, with ...string) *Mailbox {
 	return &Mailbox{m: m, number: number, prefix: fmt.Sprintf("%d/", number)}
 }
 
-// Name is how the others call this process.
+// Name is the name of this process in messages.
 func (b *Mailbox) Name() string { return b.m.name }
 
-// Tell tells all others of the case a value under a key.  That one of them is there no more is for Await to say.
-func (b *Mailbox) Tell(key string, value any) error { return b.Send("", key, value) }
+// Broadcast sends a value under a key to all other processes of the case.  It does not fail when one of them is gone;
+// Await does.
+func (b *Mailbox) Broadcast(key string, value any) error { return b.Send("", key, value) }
 
-// Send tells one other process a value under a key.
+// Send sends a value under a key to one other process.
 func (b *Mailbox) Send(to, key string, value any) error { return b.m.send(to, b.prefix+key, value) }
 
-// Await waits for a message of a process under one of several keys, and takes it.  It fails when the process is there
-// no more.
+// Await waits for a message of a process under one of several keys, and takes it.  It fails when the process is gone.
 func (b *Mailbox) Await(
 	ctx context.Context, from string, names ...string,
 ) (name string, value json.RawMessage, err error) {
@@ -50,8 +49,8 @@ func (b *Mailbox) Await(
 	return key.Name, value, err
 }
 
-// AwaitWith is Await for messages of several processes, all of which must be there.  Of several messages that are there
-// it takes that of the first key.
+// AwaitWith is Await for messages of several processes.  It fails when one of all is gone.  Of several messages it
+// takes that of the first key.
 func (b *Mailbox) AwaitWith(
 	ctx context.Context, all []string, keys ...Key,
 ) (key Key, value json.RawMessage, err error) {
@@ -83,14 +82,14 @@ func (b *Mailbox) AwaitWith(
 	}
 }
 
-// Take takes a message of a process under a key, if it has come.
+// Take takes a message of a process under a key, if it has arrived.
 func (b *Mailbox) Take(from, name string) (value json.RawMessage, came bool) {
 	b.m.mu.Lock()
 	defer b.m.mu.Unlock()
 	return b.m.take(b.number, Key{from, name})
 }
 
-// HasCome tells whether there is a message of a process under a key.
+// HasCome reports whether a message of a process under a key has arrived.
 func (b *Mailbox) HasCome(from string, name []byte) bool {
 	b.m.mu.Lock()
 	defer b.m.mu.Unlock()
@@ -98,7 +97,7 @@ func (b *Mailbox) HasCome(from string, name []byte) bool {
 	return came
 }
 
-// Forget drops what came under keys with a prefix.
+// Forget drops the messages under keys with a prefix.
 func (b *Mailbox) Forget(prefix string) {
 	b.m.mu.Lock()
 	defer b.m.mu.Unlock()
@@ -109,7 +108,8 @@ func (b *Mailbox) Forget(prefix string) {
 	}
 }
 
-// Close drops what came in a run of a case, and what will come: the process takes part in it no more, or never did.
+// Close drops the messages of a run of a case, and those that arrive later. The process does not take part in it any
+// more, or never did.
 func (b *Mailbox) Close() {
 	b.Forget("")
 	m := b.m
@@ -122,7 +122,7 @@ func (b *Mailbox) Close() {
 	}
 }
 
-// boxOf is the number of the mailbox for a key of a message, and the key within it.
+// boxOf splits the key of a message into the number of its mailbox and the key within it.
 func boxOf(key string) (number int, within string) {
 	prefix, rest, found := strings.Cut(key, "/")
 	if number, err := strconv.Atoi(prefix); found && err == nil && number > 0 {
@@ -131,29 +131,30 @@ func boxOf(key string) (number int, within string) {
 	return 0, key
 }
 
-// take takes a message out of a mailbox, if it is there.  mu is held.
+// take takes a message out of a mailbox, if it has arrived.  The caller holds mu.
 func (m *Meeting) take(number int, key Key) (value json.RawMessage, came bool) {
 	if value, came = m.boxes[number][key]; came {
 		if delete(m.boxes[number], key); len(m.boxes[number]) == 0 {
-			delete(m.boxes, number) // which anybody may have named
+			delete(m.boxes, number) // any process may have sent to this number
 		}
 		m.kept[key.From] -= cost + len(key.Name) + len(value)
 	}
 	return value, came
 }
 
-// keep notes a message, unless its process has said too much; one that has ended may have said it before.  Where there
-// is no room, the process that has taken most of it is lost, with all that it has said: what others say still counts.
+// keep stores a message. It drops messages of a process that has exceeded its limit, and of cases that have ended
+// here. When the limit of all messages is exceeded, the process with the most bytes is lost, with all its messages.
+// The other processes are not affected.
 func (m *Meeting) keep(key Key, value json.RawMessage) (lost string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	number, within := boxOf(key.Name)
-	if gone := m.gone[key.From]; gone != nil && gone.Why == saysTooMuch ||
+	if gone := m.gone[key.From]; gone != nil && gone.Why == exceededLimit ||
 		number > 0 && (number <= m.ended || m.early[number]) {
 		return ""
 	}
 	key.Name = within
-	m.take(number, key) // of which the last counts
+	m.take(number, key) // the last message of a key counts
 	size, all := cost+len(key.Name)+len(value), 0
 	m.kept[key.From] += size
 	for name, kept := range m.kept {
@@ -164,7 +165,7 @@ func (m *Meeting) keep(key Key, value json.RawMessage) (lost string) {
 	if all <= most {
 		lost = ""
 	} else {
-		m.gone[lost] = &GoneError{lost, saysTooMuch}
+		m.gone[lost] = &GoneError{lost, exceededLimit}
 		m.dropAll(lost)
 	}
 	if lost != key.From {
@@ -177,7 +178,7 @@ func (m *Meeting) keep(key Key, value json.RawMessage) (lost string) {
 	return lost
 }
 
-// dropAll drops all that a process has said.  mu is held.
+// dropAll drops all messages of a process.  The caller holds mu.
 func (m *Meeting) dropAll(from string) {
 	for number, box := range m.boxes {
 		for key := range box {

@@ -4,34 +4,39 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"rdmarun/host/bus"
 	"strings"
 	"testing"
+
+	"rdmarun/host/bus"
 )
 
+// TestTooMuch: a process is lost when its messages that wait exceed the limit, and its connection ends.
 func TestTooMuch(t *testing.T) {
-	found := met(t, plays("server"), plays("a", "b"))
+	found := join(t, plays("server"), plays("a", "b"))
 	text := strings.Repeat("x", longest-1000)
 	for i := range most/len(text) + 2 {
-		tell(t, found[1], fmt.Sprint("key", i), text)
+		if err := found[1].Broadcast(fmt.Sprint("key", i), text); err != nil {
+			break // it is expelled
+		}
 	}
 	_, _, err := found[0].Await(t.Context(), "a+b", "never")
 	if err == nil || !strings.Contains(err.Error(), "exceeded the limit of its messages") {
 		t.Errorf("%v", err)
 	}
-	if err := found[1].Tell("long", strings.Repeat("x", longest)); !errors.Is(err, bus.ErrTooLong) {
+	wantExpelled(t, found[1])
+	if err := found[1].Broadcast("long", strings.Repeat("x", longest)); !errors.Is(err, bus.ErrTooLong) {
 		t.Error("a message was longer than the longest")
 	}
 }
 
-// TestOwnName: what a process says is its own, also under a key that others wait for of another process.
+// TestOwnName: messages have the name of their sender, also under a key that is awaited from another process.
 func TestOwnName(t *testing.T) {
-	found := met(t, plays("server"), plays("a"), plays("b"))
+	found := join(t, plays("server"), plays("a"), plays("b"))
 	for _, key := range []string{"1/end/b", "turn/1", "stop/1", "1/step/1", "last"} {
-		tell(t, found[1], key, "forged")
+		broadcast(t, found[1], key, "forged")
 	}
 	for _, i := range []int{0, 2} {
-		hears(t, found[i], "a", "last")
+		wantMessage(t, found[i], "a", "last")
 		for _, of := range []string{"server", "b"} {
 			if value, came := found[i].Case(1).Take(of, "end/b"); came {
 				t.Errorf("%d: %s says %s", i, of, value)
@@ -46,17 +51,18 @@ func TestOwnName(t *testing.T) {
 	}
 }
 
-// TestRoom: who fills the room for messages is lost, be they long or many, and not who speaks when it is full.
+// TestRoom: a process that fills the room for messages is lost, with many messages or long ones. The sender of the
+// message that does not fit is not lost.
 func TestRoom(t *testing.T) {
 	for name, value := range map[string]json.RawMessage{"many": nil, "long": make(json.RawMessage, 1<<20)} {
-		m, said := newMeeting("host"), 0
-		for ; said < most/cost && m.keep(Key{"loud", fmt.Sprint(said)}, value) == ""; said++ {
-			if said%100 == 0 && m.keep(Key{"quiet", "again"}, nil) != "" {
+		m, count := newMeeting("host"), 0
+		for ; count < most/cost && m.keep(Key{"loud", fmt.Sprint(count)}, value) == ""; count++ {
+			if count%100 == 0 && m.keep(Key{"quiet", "again"}, nil) != "" {
 				t.Fatalf("%s: who says little is lost", name)
 			}
 		}
-		if said*(cost+len(value)) > most || m.gone["loud"] == nil || m.gone["quiet"] != nil || stored(m) != 1 {
-			t.Errorf("%s: after %d messages %v, %d are kept", name, said, m.gone, stored(m))
+		if count*(cost+len(value)) > most || m.gone["loud"] == nil || m.gone["quiet"] != nil || stored(m) != 1 {
+			t.Errorf("%s: after %d messages %v, %d are kept", name, count, m.gone, stored(m))
 		}
 		if m.keep(Key{"loud", "more"}, nil) != "" || stored(m) != 1 {
 			t.Errorf("%s: who is lost is heard", name)
@@ -76,7 +82,7 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// TestEndedCases: what is said in a case that has ended, or in which a process takes no part, takes no room there.
+// TestEndedCases: messages of a case that has ended, or in which a process takes no part, take no room there.
 func TestEndedCases(t *testing.T) {
 	m := newMeeting("host")
 	value := make(json.RawMessage, 1<<20)
@@ -111,37 +117,37 @@ func stored(m *Meeting) (count int) {
 	return count
 }
 
-// TestAddressed: what is told in a case comes to those who take part in it, whoever tells it, and to nobody else.
+// TestAddressed: a message of a case arrives at the processes of the case, from any sender, and nowhere else.
 func TestAddressed(t *testing.T) {
 	for name, test := range map[string]struct {
-		with  []string // nobody: all
-		heard map[string]bool
+		with     []string // nil: all
+		receives map[string]bool
 	}{
 		"one of two":  {[]string{"a"}, map[string]bool{"a": true}},
 		"all":         {[]string{"a", "b"}, map[string]bool{"a": true, "b": true}},
 		"nobody says": {nil, map[string]bool{"a": true, "b": true}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			found := met(t, plays("server"), plays("a"), plays("b"))
+			found := join(t, plays("server"), plays("a"), plays("b"))
 			host, a, b := found[0], found[1], found[2]
 			host.Case(1, test.with...)
 			for _, each := range []*Meeting{host, a} {
-				if err := each.Case(1).Tell("step", 7); err != nil {
+				if err := each.Case(1).Broadcast("step", 7); err != nil {
 					t.Fatal(err)
 				}
 			}
-			// The host passes on what a has said before it tells this.
+			// The host passes on a's message before it sends its own.
 			if _, _, err := host.Case(1).Await(t.Context(), "a", "step"); err != nil {
 				t.Fatal(err)
 			}
-			tell(t, host, "after", nil)
+			broadcast(t, host, "after", nil)
 			for _, each := range []*Meeting{a, b} {
-				hears(t, each, "server", "after")
-				if _, came := each.Case(1).Take("server", "step"); came != test.heard[each.name] {
+				wantMessage(t, each, "server", "after")
+				if _, came := each.Case(1).Take("server", "step"); came != test.receives[each.name] {
 					t.Errorf("%s has heard the host: %t", each.name, came)
 				}
 			}
-			if _, came := b.Case(1).Take("a", "step"); came != test.heard["b"] {
+			if _, came := b.Case(1).Take("a", "step"); came != test.receives["b"] {
 				t.Errorf("b has heard a: %t", came)
 			}
 			if n := stored(host) + stored(a) + stored(b); n != 0 {

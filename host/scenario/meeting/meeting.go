@@ -1,10 +1,10 @@
-// Package meeting joins the processes of a run, each of which plays some of the roles.  They tell each other what steps
-// have brought: never what is measured, and nothing while a measurement runs.
+// Package meeting connects the processes of a run, each of which plays some of the roles.  They exchange the outcomes
+// of steps; the messages that are measured go over RDMA.
 //
-// One process is the host of the meeting, the others come to it over a bus, and it passes on what each says: so those
-// need not know each other, and what several hear, they hear in one order.  What is said in a case goes to those that
-// take part in it; the turns of cases and the end of a process go to all.  What comes from a process is data: names and
-// numbers for expressions.  Its size is bounded, and it names no file, no memory and no command.
+// One process is the host of the meeting.  The others connect to it over a bus, and it passes their messages on.  So
+// these need no addresses of each other, and all receive the messages in one order.  Messages of a case go to its
+// processes; those that start a case or end a process go to all.  A message is data: names and numbers for expressions.
+// Its size is bounded, and it names no file, memory or command.
 package meeting
 
 import (
@@ -19,108 +19,109 @@ import (
 	"sync"
 	"time"
 
+	"rdmarun/host/bounded"
 	"rdmarun/host/bus"
 )
 
-// Config is who meets.
+// Config describes the processes of a meeting.
 type Config struct {
-	// Name is how the others call this process; empty: by its roles.
+	// Name is the name of this process in messages; empty: its roles.
 	Name string
-	// Roles are those of this process, All those of the run.
+	// Roles are the roles of this process, All those of the run.
 	Roles, All []string
 	// Plan are the cases in their order; all processes have the same.
 	Plan []string
-	// Settings are what the plan depends on, as the user knows it: where two plans differ, the first of them that
-	// differ are told.
+	// Settings are the flags that the plan depends on.  When two plans differ, the error names the first differences.
 	Settings []Setting
-	// Refused takes what is to be told of processes that came and cannot take part, while the host waits; nil: the
-	// error has it.
+	// Refused takes the refusals of processes that cannot take part, while the host waits; nil: only the error has the
+	// last one.
 	Refused func(what string)
-	// Peers are where others may be found, "192.0.2.1:18516"; none: this process listens at Listen.
+	// Peers are the addresses of other processes, "192.0.2.1:18516"; none: this process listens at Listen.
 	Peers  []string
 	Listen string
-	// Server is where the others come, who are connected to it already or will be; then Peers and Listen do not count,
-	// and Members are their names on it, with their names in messages.
+	// Server is the bus of the other processes, which are connected to it or will be.  Peers and Listen are ignored
+	// then.  Members has their names in messages, by their names on the bus.
 	Server  *bus.Server
 	Members map[string]string
-	// Bus is a connection to the host of the meeting; then Peers and Listen do not count.
+	// Bus is a connection to the host of the meeting.  Peers and Listen are ignored then.
 	Bus *bus.Conn
-	// Players are the processes that play the roles, by the names in messages, where the host of the meeting knows them
-	// before they come; nil: a role is of the first that comes with it.
+	// Players are the processes of the roles, by their names in messages, when the host knows them in advance.
+	// With nil the first process that comes with a role plays it.
 	Players map[string]string
-	// Silence is how long a process may say nothing before it counts as lost; 0: as long as it is connected.
+	// Silence is how long a process may send nothing before it counts as lost; 0: only the end of its connection
+	// counts.
 	Silence time.Duration
-	// Report takes what processes report to the host, of each in its order.
+	// Report takes the reports of other processes to the host, those of each process in order.
 	Report func(from string, data []byte)
-	// Why says more of a process that is there no more than that it is not; nil: nobody knows more.
+	// Why explains the loss of a process; may be nil.
 	Why func(process, why string) string
 }
 
-// Meeting is the other processes, as this one knows them.
+// Meeting connects this process with the other processes of a run.
 type Meeting struct {
-	*Mailbox // of what is told of the run, and of none of its cases
+	*Mailbox // the mailbox of the whole meeting
 
 	name   string
 	others []string // the names of all others, sorted
 	fabric string
-	// players are the processes that play the roles, as the host of the meeting has taken them.
+	// players are the processes of the roles.
 	players map[string]string
-	// reached is the address of this host by which the first of the others is reached, or has come.
+	// reached is the address of this host in its connection to the first other process.
 	reached netip.Addr
-	reports *reports // of the host, where it takes any
+	reports *bounded.Queue[report] // the host's; nil when it takes none
 	why     func(process, why string) string
 
 	conn   *bus.Conn
-	server *bus.Server // of the host; nil elsewhere
-	// leaving are those of whom the host asks why.
+	server *bus.Server // the host's; nil in other processes
+	// leaving waits for the calls of why.
 	leaving sync.WaitGroup
-	ends    []func() // what Close ends, in the order of making
+	ends    []func() // the functions that Close calls, the last first
 
-	// order is held by the host while a message goes to others, so that what was said in answer to it comes after it
+	// order is held by the host while it passes a message on, so that an answer to the message arrives after it
 	// everywhere.  It is taken before mu.
 	order sync.Mutex
 
 	mu      sync.Mutex
-	members map[string]string // of the host: what those on the bus are called, by their names there
-	// of the host: the addresses of it that they have connected to, by their names on the bus
-	came   map[string]netip.Addr
-	heard  map[string]time.Time            // when, of members; of the host under ""
-	boxes  map[int]map[Key]json.RawMessage // what has arrived and nobody has taken, by runs of cases
-	kept   map[string]int                  // how many bytes that is, by who has said it
-	cases  map[int][]string                // of the host: the processes that take part in a run of a case
-	ended  int                             // runs of cases up to this number have ended here
-	early  map[int]bool                    // and these above it
-	change chan struct{}                   // closed at the next arrival
-	gone   map[string]*GoneError
-	// reported counts the reports of this process since the host has answered one, reportedBytes are theirs.
+	members map[string]string // the host's: the members' names in messages, by their names on the bus
+	// the host's: addresses of this host that clients have connected to, by their names on the bus
+	came     map[string]netip.Addr
+	lastSeen map[string]time.Time            // the times of the last messages of members; of the host under ""
+	boxes    map[int]map[Key]json.RawMessage // messages that were not taken, by runs of cases
+	kept     map[string]int                  // the bytes of these, by sender
+	cases    map[int][]string                // the host's: the processes of a run of a case
+	ended    int                             // runs of cases up to this number have ended here
+	early    map[int]bool                    // runs above ended that have ended, too
+	change   chan struct{}                   // closed at the next message or loss
+	gone     map[string]*GoneError
+	// reported and reportedBytes count the reports of this process since the host's last answer.
 	reported, reportedBytes int
 }
 
 const (
-	// version is that of the messages.
-	version = 5
-	// longest bounds a message, most what is kept of messages, each of which costs so much beside its key and its
-	// value.
+	// version is the version of the messages.
+	version = 6
+	// longest bounds the bytes of a message, most those of all stored messages.  A stored message costs these bytes in
+	// addition to its key and value.
 	longest, most, cost = bus.Largest, 16 << 20, 256
-	// beatEvery is how often a process says that it is there, where silence counts.
+	// beatEvery is the interval of the messages that a process is alive, when Silence is set.
 	beatEvery = 500 * time.Millisecond
-	// syncTime bounds how long the host waits at its end until the others have heard its last words.
+	// syncTime bounds how long the host waits at its end until the other processes have received its messages.
 	syncTime = 2 * time.Second
-	// reportWindow is how many reports of a process are under way at most, reportBytes how many bytes of them, beside a
+	// reportWindow bounds the reports of a process without an answer, reportBytes their bytes, in addition to one
 	// report.
 	reportWindow, reportBytes = 256, 8 << 20
-	// mostReported is how many bytes of reports of a process may wait for the host: more than one has under way that
-	// keeps to that.
-	mostReported = 4 * (reportBytes + longest)
+	// maxReported bounds the bytes of a process's reports that wait in the host.  A process that waits for answers
+	// stays below it.
+	maxReported = 4 * (reportBytes + longest)
 )
 
-// Name is how a process is called: by its roles.
-func Name(roles []string) string { return strings.Join(slices.Sorted(slices.Values(roles)), "+") }
+// nameOf is the name of a process with these roles.
+func nameOf(roles []string) string { return strings.Join(slices.Sorted(slices.Values(roles)), "+") }
 
-// Key names a message: what a process says is under its own name, so that none says anything in place of another.
+// Key is the key of a message with its sender, so that no process can send in the name of another.
 type Key struct{ From, Name string }
 
-// message is a value under a key, from a process.  To is for whom it is; "" is all others.
+// message is a value under a key, from a process.  To is its receiver; "" is all others.
 type message struct {
 	From  string          `json:"from,omitempty"`
 	To    string          `json:"to,omitempty"`
@@ -128,42 +129,42 @@ type message struct {
 	Value json.RawMessage `json:"value,omitempty"`
 }
 
-// What is said on the bus.
+// The subjects on the bus.
 const (
-	sayHello  = "hello"  // a question, answered once all are there
-	sayTell   = "tell"   // a message
-	sayBeat   = "beat"   // that the process is there
-	sayReport = "report" // to the host; each so many are a question
-	sayBye    = "bye"    // that the process leaves
-	sayLeft   = "left"   // by the host's server: that the connection has ended
-	sayGone   = "gone"   // by the host: that a process is there no more, and why
-	saySync   = "sync"   // by the host, a question: whether all before it was heard
+	subjectHello   = "hello"   // a request, answered once all are there
+	subjectMessage = "message" // a message for mailboxes
+	subjectBeat    = "beat"    // the process is alive
+	subjectReport  = "report"  // to the host; a request at the end of each window
+	subjectBye     = "bye"     // the process leaves
+	subjectLeft    = "left"    // from the host's server: the connection has ended
+	subjectGone    = "gone"    // from the host: a process is gone, and why
+	subjectSync    = "sync"    // from the host, a request: all before it was received
 )
 
-// Fabric is a name that only the processes of this meeting have.
+// Fabric is the name of a fabric that only the processes of this meeting have.
 func (m *Meeting) Fabric() string { return m.fabric }
 
-// Player is the process that plays a role, whatever anybody says of it; "" for what is not a role of the run.
+// Player is the process of a role according to the placement; "" for an unknown role.
 func (m *Meeting) Player(role string) string { return m.players[role] }
 
-// Reached is the address of this host by which it reaches another process of the meeting, or was reached; invalid where
-// the processes have met on a bus.
+// Reached is the address of this host in its connection to another process; invalid when the processes have met on a
+// bus.
 func (m *Meeting) Reached() netip.Addr { return m.reached }
 
 // Others are the names of the other processes.
 func (m *Meeting) Others() []string { return m.others }
 
-// send tells one other process a value under a key, or all of them.
+// send sends a value under a key to one other process, or to all.
 func (m *Meeting) send(to, key string, value any) error {
 	raw, err := json.Marshal(value)
 	if err != nil {
-		return fmt.Errorf("tell %s: %w", key, err)
+		return fmt.Errorf("send %s: %w", key, err)
 	}
 	what := message{From: m.name, To: to, Key: key, Value: raw}
 	if m.server == nil {
-		err := m.publish(what, bus.From(m.conn.Name(), sayTell))
+		err := m.publish(what, bus.From(m.conn.Name(), subjectMessage))
 		if errors.Is(err, bus.ErrClosed) {
-			err = nil // Await says so
+			err = nil // Await reports it
 		}
 		return err
 	}
@@ -176,7 +177,7 @@ func (m *Meeting) send(to, key string, value any) error {
 	return m.publish(what, subjects...)
 }
 
-// publish says something under subjects.
+// publish sends a message under subjects.
 func (m *Meeting) publish(what message, subjects ...string) error {
 	text, err := json.Marshal(what)
 	for _, subject := range subjects {
@@ -187,32 +188,32 @@ func (m *Meeting) publish(what message, subjects ...string) error {
 	return err
 }
 
-// addressed are the subjects for those to whom the host passes a message: one process, the processes of a case, or all
-// of them.
+// addressed returns the subjects under which the host passes a message on: to one process, the processes of a case, or
+// all.
 func (m *Meeting) addressed(what message) (subjects []string, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	number, _ := boxOf(what.Key)
 	with := m.cases[number]
-	left := 0 // members that the message is not for
+	left := 0 // members that do not get the message
 	for id, name := range m.members {
 		switch {
 		case what.To != "" && name == what.To, what.To == "" && slices.Contains(with, name) && name != what.From:
-			subjects = append(subjects, bus.To(id, sayTell))
+			subjects = append(subjects, bus.To(id, subjectMessage))
 		case name != what.From:
 			left++
 		}
 	}
 	switch {
 	case what.To != "" && subjects == nil:
-		return nil, fmt.Errorf("tell %s: there is no process of %s", what.Key, what.To)
+		return nil, fmt.Errorf("send %s: there is no process of %s", what.Key, what.To)
 	case what.To == "" && (with == nil || left == 0):
-		return []string{bus.To(bus.AllMembers, sayTell)}, nil
+		return []string{bus.To(bus.AllMembers, subjectMessage)}, nil
 	}
 	return subjects, nil
 }
 
-// Report passes data to the host of the meeting, in this order, and before what is told after it.
+// Report passes data to the host of the meeting, in order, and before later messages.
 func (m *Meeting) Report(ctx context.Context, data []byte) error {
 	m.mu.Lock()
 	m.reported, m.reportedBytes = m.reported+1, m.reportedBytes+len(data)
@@ -222,18 +223,18 @@ func (m *Meeting) Report(ctx context.Context, data []byte) error {
 	}
 	m.mu.Unlock()
 	if !full {
-		return m.conn.Publish(bus.From(m.conn.Name(), sayReport), data)
+		return m.conn.Publish(bus.From(m.conn.Name(), subjectReport), data)
 	}
-	_, err := m.conn.Request(ctx, bus.From(m.conn.Name(), sayReport), data)
+	_, err := m.conn.Request(ctx, bus.From(m.conn.Name(), subjectReport), data)
 	return err
 }
 
-// GoneError tells that a process is there no more.
+// GoneError is the error of a process that is gone.
 type GoneError struct{ Who, Why string }
 
 func (e *GoneError) Error() string { return fmt.Sprintf("the process of %s %s", e.Who, e.Why) }
 
-// Gone is why a process is there no more; nil while it is.
+// Gone is the reason why a process is gone; nil while it is there.
 func (m *Meeting) Gone(name string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -243,14 +244,14 @@ func (m *Meeting) Gone(name string) error {
 	return nil
 }
 
-// changed wakes who waits.  mu is held.
+// changed wakes all waiting goroutines.  The caller holds mu.
 func (m *Meeting) changed() {
 	close(m.change)
 	m.change = make(chan struct{})
 }
 
-// Lose notes that processes are there no more, and why; what they have said before still counts.
-func (m *Meeting) Lose(why string, names ...string) {
+// lose marks processes as gone, with the reason.  Their earlier messages remain.
+func (m *Meeting) lose(why string, names ...string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, name := range names {
@@ -261,92 +262,107 @@ func (m *Meeting) Lose(why string, names ...string) {
 	m.changed()
 }
 
-// Why a process is there no more, when nobody knows better.
+// The reasons for the loss of a process, when Why has none.
 const (
 	endedUnexpectedly = "has ended unexpectedly"
 	endedItsRun       = "has ended its run"
-	saysTooMuch       = "exceeded the limit of its messages that wait"
+	exceededLimit     = "exceeded the limit of its messages that wait"
 )
 
-// reportsTooMuch is why who does not wait for the host's answers is lost.
-var reportsTooMuch = fmt.Sprintf("reports more than the host of the run can take: %d MiB wait", mostReported>>20)
+// exceededReports is the reason for the loss of a process that does not wait for the host's answers.
+var exceededReports = fmt.Sprintf("reports more than the host of the run can take: %dMiB wait", maxReported>>20)
 
-// Reported waits until the host has taken all that others have reported before now.
+// report is a report on its way to the host, which reads it on a goroutine of its own.  An output may block a report,
+// and must not block later messages.
+type report struct {
+	from string
+	msg  *bus.Message
+}
+
+// queueReports makes reports wait for the host.
+func (m *Meeting) queueReports(take func(from string, data []byte)) {
+	m.reports = bounded.NewQueue(maxReported, func(r report) {
+		take(r.from, r.msg.Data)
+		_ = r.msg.Respond(nil) // it may be a request
+	})
+}
+
+// Reported waits until the host has taken all reports that have arrived.
 func (m *Meeting) Reported() {
 	if m.reports != nil {
-		m.reports.drain()
+		m.reports.Drain()
 	}
 }
 
-// hear takes what the host of the meeting has passed on.
-func (m *Meeting) hear(said *bus.Message) {
+// receive takes a message that the host has passed on.
+func (m *Meeting) receive(msg *bus.Message) {
 	m.mu.Lock()
-	m.heard[""] = time.Now()
+	m.lastSeen[""] = time.Now()
 	m.mu.Unlock()
-	what := said.Subject[strings.LastIndexByte(said.Subject, '.')+1:]
-	if what == saySync {
-		_ = said.Respond(nil)
+	what := msg.Subject[strings.LastIndexByte(msg.Subject, '.')+1:]
+	if what == subjectSync {
+		_ = msg.Respond(nil)
 		return
 	}
 	var got message
-	if json.Unmarshal(said.Data, &got) != nil || got.From == m.name {
+	if json.Unmarshal(msg.Data, &got) != nil || got.From == m.name {
 		return
 	}
 	switch what {
-	case sayTell:
+	case subjectMessage:
 		m.keep(Key{got.From, got.Key}, got.Value)
-	case sayGone:
-		m.Lose(shown(got.Key), got.From)
+	case subjectGone:
+		m.lose(shown(got.Key), got.From)
 	}
 }
 
-// preside takes what a member says to the host, which passes it on.
-func (m *Meeting) preside(said *bus.Message) {
-	id := bus.Sender(said.Subject)
+// serve takes a message of a member in the host, and passes it on.
+func (m *Meeting) serve(msg *bus.Message) {
+	id := bus.Sender(msg.Subject)
 	name, known := m.isThere(id)
 	if !known {
 		return
 	}
-	what := strings.TrimPrefix(said.Subject, bus.From(id, ""))
+	what := strings.TrimPrefix(msg.Subject, bus.From(id, ""))
 	switch what {
-	case sayReport:
+	case subjectReport:
 		if m.reports == nil {
-			_ = said.Respond(nil) // it may have asked
-		} else if !m.reports.put(name, said) {
-			m.lost(id, name, reportsTooMuch)
+			_ = msg.Respond(nil) // it may be a request
+		} else if !m.reports.Offer(name, len(msg.Data), report{name, msg}) {
+			m.lost(id, name, exceededReports)
 			m.server.Expel(id)
 		}
-	case sayTell:
-		m.pass(id, name, said.Data)
-	case sayBye:
+	case subjectMessage:
+		m.pass(id, name, msg.Data)
+	case subjectBye:
 		m.lost(id, name, endedItsRun)
-	case sayLeft:
+	case subjectLeft:
 		m.lost(id, name, endedUnexpectedly)
 	}
 }
 
-// isThere notes that a member has said something, who is called so; false is of somebody who is no member.
+// isThere stores the time of a member's message, and returns its name; false for a client that is not a member.
 func (m *Meeting) isThere(id string) (name string, known bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if name, known = m.members[id]; known {
-		m.heard[id] = time.Now()
+		m.lastSeen[id] = time.Now()
 	}
 	return name, known
 }
 
-// pass keeps what a member tells, and passes it on.
+// pass stores a member's message, and passes it on.
 func (m *Meeting) pass(id, name string, data []byte) {
 	var got message
 	if json.Unmarshal(data, &got) != nil {
-		m.lost(id, name, "says what nobody understands")
+		m.lost(id, name, "sent a message that cannot be read")
 		m.server.Expel(id)
 		return
 	}
-	got.From = name // whatever it says
+	got.From = name // replaces any name in the message
 	m.order.Lock()
 	defer m.order.Unlock()
-	subjects, _ := m.addressed(got) // to somebody who may be gone
+	subjects, _ := m.addressed(got) // its receiver may be gone
 	if got.To == "" || got.To == m.name {
 		if lost := m.keep(Key{name, got.Key}, got.Value); lost != "" {
 			m.expel(lost)
@@ -357,7 +373,7 @@ func (m *Meeting) pass(id, name string, data []byte) {
 	}
 }
 
-// expel ends the connection of who has said too much; its end tells the others.
+// expel ends the connection of a process that has exceeded its limit.
 func (m *Meeting) expel(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -368,8 +384,7 @@ func (m *Meeting) expel(name string) {
 	}
 }
 
-// lost notes that a member is there no more, and tells the others.  To find out why may take its time, for which nobody
-// waits.
+// lost marks a member as gone, and announces it to the others.  Why may take long, so it has a goroutine of its own.
 func (m *Meeting) lost(id, name, why string) {
 	m.mu.Lock()
 	known := m.members[id] != ""
@@ -378,26 +393,26 @@ func (m *Meeting) lost(id, name, why string) {
 	switch {
 	case !known:
 	case m.why == nil || why == endedItsRun:
-		m.tellLost(name, why)
+		m.announceLost(name, why)
 	default:
-		m.leaving.Go(func() { m.tellLost(name, m.why(name, why)) })
+		m.leaving.Go(func() { m.announceLost(name, m.why(name, why)) })
 	}
 }
 
-// tellLost tells that a process is there no more.
-func (m *Meeting) tellLost(name, why string) {
+// announceLost announces to the others that a process is gone.
+func (m *Meeting) announceLost(name, why string) {
 	m.mu.Lock()
 	if gone := m.gone[name]; gone != nil {
-		why = gone.Why // known before its connection ended
+		why = gone.Why // the reason was known before the connection ended
 	}
 	m.mu.Unlock()
-	m.Lose(why, name)
+	m.lose(why, name)
 	m.order.Lock()
 	defer m.order.Unlock()
-	_ = m.publish(message{From: name, Key: why}, bus.To(bus.AllMembers, sayGone))
+	_ = m.publish(message{From: name, Key: why}, bus.To(bus.AllMembers, subjectGone))
 }
 
-// beat says again and again that this process is there.
+// beat publishes that this process is alive, every beatEvery.
 func (m *Meeting) beat(subject string, ended <-chan struct{}) {
 	tick := time.NewTicker(beatEvery)
 	defer tick.Stop()
@@ -411,10 +426,11 @@ func (m *Meeting) beat(subject string, ended <-chan struct{}) {
 	}
 }
 
-// listenToHost loses the host when it says nothing for too long, and with it all others, which are behind it.
-func (m *Meeting) listenToHost(host string, silence time.Duration, ended <-chan struct{}) {
+// watchHost marks the host as gone when it is silent for too long, and with it all other processes, which are reached
+// through it.
+func (m *Meeting) watchHost(host string, silence time.Duration, ended <-chan struct{}) {
 	m.mu.Lock()
-	m.heard[""] = time.Now()
+	m.lastSeen[""] = time.Now()
 	m.mu.Unlock()
 	tick := time.NewTicker(beatEvery)
 	defer tick.Stop()
@@ -425,20 +441,20 @@ func (m *Meeting) listenToHost(host string, silence time.Duration, ended <-chan 
 		case <-tick.C:
 		}
 		m.mu.Lock()
-		silent := time.Since(m.heard[""]) > silence
+		silent := time.Since(m.lastSeen[""]) > silence
 		m.mu.Unlock()
 		if silent {
 			why := fmt.Sprintf("says nothing for %s", silence)
-			m.Lose(why, host)
-			m.Lose(fmt.Sprintf("cannot be heard: that of %s %s", host, why), m.others...)
+			m.lose(why, host)
+			m.lose(fmt.Sprintf("cannot be reached: that of %s %s", host, why), m.others...)
 			m.conn.Abandon()
 			return
 		}
 	}
 }
 
-// listenForBeats loses members that say nothing for too long.
-func (m *Meeting) listenForBeats(silence time.Duration, ended <-chan struct{}) {
+// watchMembers marks members as gone that are silent for too long.
+func (m *Meeting) watchMembers(silence time.Duration, ended <-chan struct{}) {
 	tick := time.NewTicker(beatEvery)
 	defer tick.Stop()
 	for {
@@ -452,8 +468,8 @@ func (m *Meeting) listenForBeats(silence time.Duration, ended <-chan struct{}) {
 		m.mu.Lock()
 		for id, name := range m.members {
 			if crowded {
-				m.heard[id] = time.Now() // or might have been
-			} else if time.Since(m.heard[id]) > silence {
+				m.lastSeen[id] = time.Now() // their messages may wait in the server
+			} else if time.Since(m.lastSeen[id]) > silence {
 				silent[id] = name
 			}
 		}
@@ -465,17 +481,17 @@ func (m *Meeting) listenForBeats(silence time.Duration, ended <-chan struct{}) {
 	}
 }
 
-// Close leaves.
+// Close leaves the meeting.  The host waits until the others have received its messages.
 func (m *Meeting) Close() {
 	switch {
 	case m.conn == nil:
 	case m.server != nil:
 		m.order.Lock()
-		_ = m.publish(message{From: m.name, Key: endedItsRun}, bus.To(bus.AllMembers, sayGone))
+		_ = m.publish(message{From: m.name, Key: endedItsRun}, bus.To(bus.AllMembers, subjectGone))
 		m.order.Unlock()
 		m.sync()
 	default:
-		_ = m.conn.Publish(bus.From(m.conn.Name(), sayBye), nil)
+		_ = m.conn.Publish(bus.From(m.conn.Name(), subjectBye), nil)
 	}
 	for _, end := range slices.Backward(m.ends) {
 		end()
@@ -483,7 +499,7 @@ func (m *Meeting) Close() {
 	m.ends = nil
 }
 
-// sync waits until all members have heard what the host has told or passed on; with the host goes the bus.
+// sync waits until all members have received the messages of the host: the bus ends with the host.
 func (m *Meeting) sync() {
 	ctx, cancel := context.WithTimeout(context.Background(), syncTime)
 	defer cancel()
@@ -499,13 +515,13 @@ func (m *Meeting) sync() {
 				m.awaitLeaving(asking, id)
 				cancel()
 			}()
-			_, _ = m.conn.Request(asking, bus.To(id, saySync), nil) // who does not answer hears nothing any more
+			_, _ = m.conn.Request(asking, bus.To(id, subjectSync), nil) // without an answer it receives nothing more
 		})
 	}
 	asked.Wait()
 }
 
-// awaitLeaving waits until somebody on the bus takes no part any more.
+// awaitLeaving waits until a client of the bus is not a member any more.
 func (m *Meeting) awaitLeaving(ctx context.Context, id string) {
 	for {
 		m.mu.Lock()

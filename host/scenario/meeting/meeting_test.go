@@ -40,7 +40,7 @@ func TestValues(t *testing.T) {
 		t.Errorf("no bytes are %#v, %v", got, err)
 	}
 	if _, err := Encode(map[string]any{"f": func() {}}); err == nil {
-		t.Error("a function was told")
+		t.Error("a function was called")
 	}
 }
 
@@ -85,7 +85,7 @@ func meet(t *testing.T, configs ...Config) []joined {
 		go func() {
 			found[i].m, found[i].err = Join(ctx, config)
 			if found[i].err != nil {
-				cancel() // nobody need wait for it
+				cancel() // the others need not wait
 			}
 			done <- i
 		}()
@@ -108,8 +108,8 @@ func plays(roles ...string) Config {
 	return Config{Roles: roles, All: []string{"server", "a", "b"}, Plan: []string{"x"}}
 }
 
-// met are processes that have met, the first of which listens.
-func met(t *testing.T, configs ...Config) (all []*Meeting) {
+// join makes processes that have joined one meeting; the first listens.
+func join(t *testing.T, configs ...Config) (all []*Meeting) {
 	t.Helper()
 	for i, each := range meet(t, configs...) {
 		if each.err != nil {
@@ -120,29 +120,39 @@ func met(t *testing.T, configs ...Config) (all []*Meeting) {
 	return all
 }
 
-// tell has a process tell the others something.
-func tell(t *testing.T, m *Meeting, key string, value any) {
+// broadcast sends a message to all others.
+func broadcast(t *testing.T, m *Meeting, key string, value any) {
 	t.Helper()
-	if err := m.Tell(key, value); err != nil {
+	if err := m.Broadcast(key, value); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// hears waits until a process hears a message of another.
-func hears(t *testing.T, m *Meeting, from, key string) {
+// wantMessage waits for a message of another process.
+func wantMessage(t *testing.T, m *Meeting, from, key string) {
 	t.Helper()
 	if _, _, err := m.Await(t.Context(), from, key); err != nil {
 		t.Fatalf("%s: %v", m.name, err)
 	}
 }
 
+// wantExpelled waits until the host has ended the connection of a process: what it says later arrives nowhere.
+func wantExpelled(t *testing.T, m *Meeting) {
+	t.Helper()
+	select {
+	case <-m.conn.Closed():
+	case <-time.After(time.Minute):
+		t.Fatalf("the connection of %s lasts", m.name)
+	}
+}
+
 func TestMeeting(t *testing.T) {
-	found := met(t, plays("server"), plays("a"), plays("b"))
+	found := join(t, plays("server"), plays("a"), plays("b"))
 	for i, each := range found {
 		if len(each.Others()) != 2 {
 			t.Fatalf("%d: %v", i, each.Others())
 		}
-		tell(t, each, fmt.Sprintf("from %d", i), i)
+		broadcast(t, each, fmt.Sprintf("from %d", i), i)
 	}
 	for i, each := range found {
 		for j, other := range found {
@@ -151,22 +161,22 @@ func TestMeeting(t *testing.T) {
 			}
 			key, value, err := each.Await(t.Context(), other.name, "never", fmt.Sprintf("from %d", j))
 			if err != nil || key != fmt.Sprintf("from %d", j) || string(value) != fmt.Sprint(j) {
-				t.Errorf("%d hears of %d: %q %s %v", i, j, key, value, err)
+				t.Errorf("%d receives from %d: %q %s %v", i, j, key, value, err)
 			}
 		}
 	}
-	// Who has said something and is gone was heard; of who is there no more nothing comes.
-	tell(t, found[1], "last", true)
+	// A message from before a loss arrives, and none after it.
+	broadcast(t, found[1], "last", true)
 	found[1].conn.Close() // as the end of its process does
 	for _, i := range []int{0, 2} {
-		hears(t, found[i], "a", "last")
+		wantMessage(t, found[i], "a", "last")
 		_, _, err := found[i].Await(t.Context(), "a", "more")
 		if gone := (*GoneError)(nil); !errors.As(err, &gone) || gone.Who != "a" {
 			t.Errorf("%d: %v", i, err)
 		}
 	}
-	tell(t, found[2], "still", 1)
-	hears(t, found[0], "b", "still")
+	broadcast(t, found[2], "still", 1)
+	wantMessage(t, found[0], "b", "still")
 	found[0].Forget("from")
 	if n := stored(found[0]); n != 0 {
 		t.Errorf("%d messages are left", n)
@@ -212,14 +222,14 @@ func TestRefused(t *testing.T) {
 // many are more settings than count, all with long names and values of that text.
 func many(text string) (settings []Setting) {
 	settings = append(settings, Setting{"tests", "write_bw"})
-	for i := range 4 * mostSettings {
+	for i := range 4 * maxSettings {
 		settings = append(settings, Setting{fmt.Sprintf("%d%s", i, text), text})
 	}
 	return settings
 }
 
-// TestSettings: two processes that would run something else tell each other what their users have set differently, and
-// their users hear it at once.
+// TestSettings: two processes that would run something else are refused at once, and both users see the flags that
+// differ.
 func TestSettings(t *testing.T) {
 	both, set := []string{"server", "client"}, func(pairs ...string) (settings []Setting) {
 		for i := 0; i < len(pairs); i += 2 {
@@ -228,7 +238,7 @@ func TestSettings(t *testing.T) {
 		return settings
 	}
 	const plans = "it would run b where this one runs a"
-	long := strings.Repeat("x", 3*mostSettingShow)
+	long := strings.Repeat("x", 3*maxSettingShow)
 	for name, test := range map[string]struct {
 		host, visitor []Setting
 		plan          string
@@ -261,11 +271,11 @@ func TestSettings(t *testing.T) {
 		"the same plan":     {set("tests", "x"), set("tests", "y"), "a", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			told := make(chan string, mostRefusals+1)
+			reported := make(chan string, maxRefusals+1)
 			found := meet(t,
 				Config{
 					Roles: both[:1], All: both, Plan: []string{"a"}, Settings: test.host,
-					Refused: func(what string) { told <- what },
+					Refused: func(what string) { reported <- what },
 				},
 				Config{Roles: both[1:], All: both, Plan: []string{test.plan}, Settings: test.visitor})
 			if test.there == "" {
@@ -275,15 +285,15 @@ func TestSettings(t *testing.T) {
 				return
 			}
 			if err := found[1].err; err == nil || !strings.Contains(err.Error(), test.there) ||
-				len(err.Error()) > 4*mostShown {
+				len(err.Error()) > 4*maxShown {
 				t.Errorf("the visitor: %v", err)
 			}
 			if err := found[0].err; err == nil || !strings.Contains(err.Error(), test.here) ||
-				len(err.Error()) > 4*mostShown {
+				len(err.Error()) > 4*maxShown {
 				t.Errorf("the host: %v", err)
 			}
-			if len(told) != 1 || !strings.Contains(<-told, test.here) {
-				t.Error("the host's user is not told once")
+			if len(reported) != 1 || !strings.Contains(<-reported, test.here) {
+				t.Error("the host's user is not notified once")
 			}
 		})
 	}
@@ -294,7 +304,7 @@ func TestNobodyIsThere(t *testing.T) {
 	defer cancel()
 	at := address.Free(t)
 	_, err := Join(ctx, Config{Roles: []string{"client"}, All: []string{"server", "client"}, Peers: []string{at}})
-	if err == nil || !strings.Contains(err.Error(), "nobody is found at "+at) {
+	if err == nil || !strings.Contains(err.Error(), "no process listens at "+at) {
 		t.Errorf("%v", err)
 	}
 }
@@ -328,50 +338,53 @@ func TestStrangers(t *testing.T) {
 	}
 	defer client.Close()
 	defer server.m.Close()
-	// A process cannot speak for another: not under its name on the bus, and what it says is its own whatever it says.
-	for _, subject := range []string{bus.To(bus.AllMembers, sayTell), bus.From(server.m.conn.Name(), sayTell)} {
+	// A process cannot send in the name of another: not under its subject, and its messages have its own name.
+	for _, subject := range []string{
+		bus.To(bus.AllMembers, subjectMessage), bus.From(server.m.conn.Name(), subjectMessage),
+	} {
 		if err := client.publish(message{From: "server", Key: "x"}, subject); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if err := client.publish(
-		message{From: "server", Key: "y", Value: []byte("1")}, bus.From(client.conn.Name(), sayTell),
+		message{From: "server", Key: "y", Value: []byte("1")}, bus.From(client.conn.Name(), subjectMessage),
 	); err != nil {
 		t.Fatal(err)
 	}
 	if key, _, err := server.m.Await(ctx, "client", "x", "y"); err != nil || key != "y" {
 		t.Errorf("%q %v", key, err)
 	}
-	if err := client.conn.Publish(bus.From(client.conn.Name(), sayTell), []byte("{")); err != nil {
+	if err := client.conn.Publish(bus.From(client.conn.Name(), subjectMessage), []byte("{")); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err = server.m.Await(ctx, "client", "x"); err == nil ||
-		!strings.Contains(err.Error(), "says what nobody understands") {
+		!strings.Contains(err.Error(), "sent a message that cannot be read") {
 		t.Errorf("%v", err)
 	}
+	wantExpelled(t, client)
 	if _, _, err = client.Await(ctx, "server", "x"); err == nil {
-		t.Error("who is expelled hears nothing of it")
+		t.Error("an expelled process gets no message")
 	}
 }
 
-// TestSilence: a process that is there and says nothing counts as lost, and its connection ends.
+// TestSilence: a process that is silent counts as lost, and its connection ends.
 func TestSilence(t *testing.T) {
 	for i, test := range []struct{ other, want string }{
 		{"a+b", "the process of a+b says nothing for 1s"}, {"server", "the process of server says nothing for 1s"},
 	} {
 		configs := []Config{plays("server"), plays("a", "b")}
 		configs[i].Silence = time.Second
-		found := met(t, configs...) // the other does not know that it should say that it is there
+		found := join(t, configs...) // the other process sends no beats
 		_, _, err := found[i].Await(t.Context(), test.other, "never")
 		if err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%v", err)
 		}
-		<-found[1].conn.Closed() // what it says late is heard by nobody
+		wantExpelled(t, found[1])
 	}
 }
 
-// TestManyLost: the host asks of all that are lost at once why they are, however it has lost them, and hears meanwhile
-// what others say.
+// TestManyLost: the host asks for the reasons of several losses at once, for any kind of loss, and takes messages
+// meanwhile.
 func TestManyLost(t *testing.T) {
 	asked, answer := make(chan string, 2), make(chan bool)
 	host := plays("server")
@@ -380,8 +393,8 @@ func TestManyLost(t *testing.T) {
 		<-answer
 		return why + ", as asked"
 	}
-	found := met(t, host, plays("a"), plays("b"))
-	if err := found[2].conn.Publish(bus.From(found[2].conn.Name(), sayTell), []byte("{")); err != nil {
+	found := join(t, host, plays("a"), plays("b"))
+	if err := found[2].conn.Publish(bus.From(found[2].conn.Name(), subjectMessage), []byte("{")); err != nil {
 		t.Fatal(err)
 	}
 	first := <-asked
@@ -398,10 +411,12 @@ func TestManyLost(t *testing.T) {
 	}
 }
 
-// FuzzSaid has a process say whatever, in each of the ways in which one says something: it speaks for itself, and
-// nobody else is lost.
-func FuzzSaid(f *testing.F) {
-	words := []string{sayHello, sayTell, sayBeat, sayReport, sayBye, sayLeft, sayGone, saySync, "", "x.tell"}
+// FuzzMessage takes any data under each subject: it counts for its sender, and no other process is lost.
+func FuzzMessage(f *testing.F) {
+	words := []string{
+		subjectHello, subjectMessage, subjectBeat, subjectReport, subjectBye, subjectLeft, subjectGone, subjectSync, "",
+		"x.message",
+	}
 	for i := range words {
 		for _, text := range []string{
 			"", "{}", "[]", "null", `{"from":"b","to":"a","key":"1/end/b","value":{"status":"passed"}}`,
@@ -424,16 +439,16 @@ func FuzzSaid(f *testing.F) {
 		word, reports := words[int(which)%len(words)], 0
 		m := newMeeting("host")
 		m.conn, m.server, m.members = conn, server, map[string]string{"a1": "a", "b1": "b"}
-		m.reports = newReports(func(from string, _ []byte) {
+		m.queueReports(func(from string, _ []byte) {
 			if reports++; from != "a" {
 				t.Errorf("%s reports", from)
 			}
 		})
-		m.preside(&bus.Message{Subject: bus.From("a1", word), Data: data})
-		m.preside(&bus.Message{Subject: bus.From("stranger", word), Data: data})
+		m.serve(&bus.Message{Subject: bus.From("a1", word), Data: data})
+		m.serve(&bus.Message{Subject: bus.From("stranger", word), Data: data})
 		m.leaving.Wait()
-		m.reports.close()
-		if m.gone["b"] != nil || m.gone["host"] != nil || m.members["b1"] != "b" || reports > 1 || len(m.heard) > 1 {
+		m.reports.Close()
+		if m.gone["b"] != nil || m.gone["host"] != nil || m.members["b1"] != "b" || reports > 1 || len(m.lastSeen) > 1 {
 			t.Errorf("%+v", m)
 		}
 		for _, box := range m.boxes {
@@ -444,14 +459,14 @@ func FuzzSaid(f *testing.F) {
 			}
 		}
 		visitor := newMeeting("b")
-		visitor.hear(&bus.Message{Subject: bus.To(bus.AllMembers, word), Data: data})
+		visitor.receive(&bus.Message{Subject: bus.To(bus.AllMembers, word), Data: data})
 		if stored(visitor)+len(visitor.gone) > 1 || visitor.HasCome("b", nil) {
 			t.Errorf("%+v", visitor)
 		}
 	})
 }
 
-// TestPlaced: a member of a run has the roles that it is to have, whatever it comes for, and all know who has which.
+// TestPlaced: a member of a run has the roles that the placement gives it, and all processes know the players.
 func TestPlaced(t *testing.T) {
 	for name, test := range map[string]struct {
 		came []string
@@ -495,7 +510,7 @@ func TestPlaced(t *testing.T) {
 					}
 					t.Cleanup(m.Close)
 				} else if member == "one" {
-					stop() // whoever waits for it waits no more
+					stop() // the other waits no more
 				}
 				found <- err
 			}
@@ -519,8 +534,8 @@ func TestPlaced(t *testing.T) {
 	}
 }
 
-// FuzzHello has somebody come who says whatever of himself, and be answered whatever: he takes part as who he is, with
-// roles that are there for him alone, and who refuses says so in a line.
+// FuzzHello takes any hello and any answer: a process takes part under its own name, with roles of its own. A
+// rejection is one printable line.
 func FuzzHello(f *testing.F) {
 	config := Config{
 		All: []string{"server", "a", "b"}, Plan: []string{"one", "two"},
@@ -554,7 +569,7 @@ func FuzzHello(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		clean := func(text string) {
-			if len(text) > 4*mostShown || printable.Line(text) != text {
+			if len(text) > 4*maxShown || printable.Line(text) != text {
 				t.Errorf("%d bytes: %.200q", len(text), text)
 			}
 		}
@@ -577,7 +592,7 @@ func FuzzHello(f *testing.F) {
 		}
 		if why := who.unfit(config, []string{"server"}, false); why != "" {
 			clean(why)
-		} else if name := Name(who.Roles); name != "a" && name != "b" && name != "a+b" || who.Version != version ||
+		} else if name := nameOf(who.Roles); name != "a" && name != "b" && name != "a+b" || who.Version != version ||
 			!slices.Equal(who.Plan, config.Plan) {
 			t.Errorf("%+v", who.hello)
 		}

@@ -8,33 +8,32 @@ import (
 	"rdmarun/host/printable"
 )
 
-// Setting is what a user has chosen and a plan depends on: a flag as the user writes it, and its value.
+// Setting is a flag that the plan depends on, and its value.
 type Setting struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 }
 
-// Bounds of settings that another process tells: how many count, how many differences are told, and how much of each is
-// shown.
+// Bounds of the settings of another process: their number, the number of differences that are shown, and their bytes.
 const (
-	mostSettings, mostDiffering      = 64, 4
-	mostSettingName, mostSettingShow = 64, 128
+	maxSettings, maxDiffering      = 64, 4
+	maxSettingName, maxSettingShow = 64, 128
 )
 
-// DifferError tells that two processes have other settings.
+// DifferError is the error of processes with different settings.
 type DifferError struct{ what string }
 
 func (e *DifferError) Error() string { return e.what + ": pass the same on both ends" }
 
-// differ compares the settings of this process with those of another one, which is "at 192.0.2.1".  Where the first
-// differs, the others are not compared: it decides which there are.  Settings explain and decide nothing: whether two
-// processes run the same, their plans say.
+// differ compares the settings of this process with those of another one, which is "at 192.0.2.1".  When the
+// first flag differs, the others are not compared: it decides which flags there are.  Settings only explain: whether
+// two processes run the same is decided by their plans.
 func differ(here, there []Setting, where string) error {
 	if len(here) == 0 || len(there) == 0 {
 		return nil
 	}
-	there = there[:min(len(there), mostSettings)]
-	var names, told []string
+	there = there[:min(len(there), maxSettings)]
+	var names, differences []string
 	for _, each := range slices.Concat(here, there) {
 		if !slices.Contains(names, each.Name) {
 			names = append(names, each.Name)
@@ -45,21 +44,21 @@ func differ(here, there []Setting, where string) error {
 		if one == other {
 			continue
 		}
-		told = append(
-			told,
+		differences = append(
+			differences,
 			fmt.Sprintf(
-				"%s: %s here, %s %s", printable.Brief(name, mostSettingName), printable.Brief(one, mostSettingShow),
-				printable.Brief(other, mostSettingShow), where,
+				"%s: %s here, %s %s", printable.Brief(name, maxSettingName), printable.Brief(one, maxSettingShow),
+				printable.Brief(other, maxSettingShow), where,
 			),
 		)
-		if i == 0 || len(told) == mostDiffering {
+		if i == 0 || len(differences) == maxDiffering {
 			break
 		}
 	}
-	if told == nil {
+	if differences == nil {
 		return nil
 	}
-	return &DifferError{strings.Join(told, "; ")}
+	return &DifferError{strings.Join(differences, "; ")}
 }
 
 func settingOf(settings []Setting, name string) string {
@@ -69,7 +68,7 @@ func settingOf(settings []Setting, name string) string {
 	return "not given"
 }
 
-// otherPlan is why a process cannot take part that would run something else; "" if it runs the same.
+// otherPlan is the reason why a process with another plan cannot take part; "" if the plans are equal.
 func (a *arrival) otherPlan(config Config) string {
 	for i := range max(len(a.Plan), len(config.Plan)) {
 		there, here := at(a.Plan, i), at(config.Plan, i)

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Encode writes a value of expressions so that Decode makes the same of it, of the same Go type: results of steps are
-// compared and computed with in other processes as in the one that has made them.
+// Encode writes a value of expressions.  Decode returns an equal value of the same Go type, so that other processes can
+// compare and compute with results of steps.
 func Encode(value any) (json.RawMessage, error) {
 	tree, err := tree(value)
 	if err != nil {
@@ -18,7 +18,7 @@ func Encode(value any) (json.RawMessage, error) {
 	return json.Marshal(tree)
 }
 
-// tagged is a value of which JSON would lose the type: the only key is its type.
+// tagged is a value with a type that JSON would lose: the only key is its type.
 func tagged(kind string, value any) map[string]any { return map[string]any{kind: value} }
 
 func tree(value any) (any, error) {
@@ -34,7 +34,7 @@ func tree(value any) (any, error) {
 	case time.Duration:
 		return tagged("time", strconv.FormatInt(int64(v), 10)), nil
 	case []byte:
-		return tagged("bytes", base64.StdEncoding.EncodeToString(v)), nil // what is nil is empty elsewhere
+		return tagged("bytes", base64.StdEncoding.EncodeToString(v)), nil // nil becomes empty
 	case []any:
 		list := make([]any, len(v))
 		for i := range v {
@@ -88,7 +88,7 @@ func typed(value any) (any, error) {
 			}
 		}
 	}
-	return nil, fmt.Errorf("%.40q is no value of an expression", fmt.Sprint(value))
+	return nil, fmt.Errorf("%.40q is not a value of an expression", fmt.Sprint(value))
 }
 
 func ofKind(kind string, inner any) (any, error) {
@@ -119,5 +119,5 @@ func ofKind(kind string, inner any) (any, error) {
 	case "bytes":
 		return base64.StdEncoding.DecodeString(text)
 	}
-	return nil, fmt.Errorf("%.20q is no type of a value", kind)
+	return nil, fmt.Errorf("%.20q is not a type of a value", kind)
 }

@@ -1,6 +1,6 @@
-// Package mesh computes which nodes of a mesh measure with each other in which round, which pairs are worse than the
-// others, and what those have in common.  It measures nothing itself: nodes are numbers, and the caller has the
-// figures.
+// Package mesh computes which nodes of a mesh measure with each other in which round. It also finds the pairs that are
+// worse than the others, and what those have in common. It measures nothing itself: nodes are numbers, and the caller
+// has the values.
 package mesh
 
 import (
@@ -14,9 +14,9 @@ type Pair struct{ From, To int }
 // Round is what is measured at once.  No node is in two pairs of it, but for the target of an incast.
 type Round []Pair
 
-// All are rounds in which each node meets each other once: one less than the nodes are, or as many if their number is
-// odd and in each of them another one pauses.  It is the circle method of tournaments: the first stays, the others move
-// on.
+// All are rounds in which each node meets each other once. There is one round less than nodes. For an odd number there
+// are as many, and in each another node pauses. It is the circle method of tournaments: the first stays, the others
+// move on.
 func All(nodes int) []Round {
 	order := make([]int, nodes)
 	for i := range order {
@@ -71,7 +71,7 @@ func Ring(nodes int) []Round {
 }
 
 // Bisection is one round in which each node of the first half meets one of the second, so that all traffic crosses the
-// middle; of an odd number the last one pauses.
+// middle. Of an odd number the last one pauses.
 func Bisection(nodes int) []Round {
 	var round Round
 	for i := range nodes / 2 {
@@ -80,8 +80,8 @@ func Bisection(nodes int) []Round {
 	return []Round{round}
 }
 
-// Random are so many rounds of pairs that are drawn, none twice: those of a tournament in a drawn order, so there are
-// no more than it has.  The same seed draws the same.
+// Random are so many rounds of random pairs, none twice. They are those of a tournament in random order, so there are
+// no more than it has. The same seed draws the same.
 func Random(nodes, count int, seed uint64) []Round {
 	draw := rand.New(rand.NewPCG(seed, uint64(nodes)))
 	rounds := tournament(draw.Perm(nodes))
@@ -89,8 +89,8 @@ func Random(nodes, count int, seed uint64) []Round {
 	return rounds[:min(count, len(rounds))]
 }
 
-// MostRandom is how many rounds Random can draw.
-func MostRandom(nodes int) int { return nodes - 1 + nodes%2 }
+// MaxRandom is how many rounds Random can draw.
+func MaxRandom(nodes int) int { return nodes - 1 + nodes%2 }
 
 // Incast are rounds, one a node, in which so many others send to it at once: the next ones.
 func Incast(nodes, senders int) []Round {
@@ -119,9 +119,9 @@ func List(pairs []Pair) []Round {
 	return rounds
 }
 
-// Again are the rounds in which suspects are measured a second time: each alone, so that it shares nothing with others.
-// With more suspects than nodes, that would take too long, and the cause is not one cable; then only no node is in
-// two pairs at once.
+// Again are the rounds in which suspects are measured a second time: each alone, so that it shares nothing with
+// others. With more suspects than nodes, that would take too long, and the cause is not one cable. Then it is enough
+// that no node is in two pairs at once.
 func Again(nodes int, suspects []Pair) []Round {
 	if len(suspects) > nodes {
 		return List(suspects)

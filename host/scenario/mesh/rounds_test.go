@@ -6,11 +6,11 @@ import (
 	"testing"
 )
 
-// meetings counts how often two nodes meet, in either direction, and reports a node that is in two pairs at once or in
-// one that cannot be.
+// meetings counts how often two nodes meet, in either direction. It reports a node that is in two pairs at once or in
+// an invalid pair.
 func meetings(t *testing.T, nodes int, rounds []Round) map[Pair]int {
 	t.Helper()
-	met := make(map[Pair]int)
+	counts := make(map[Pair]int)
 	for i, round := range rounds {
 		busy := make(map[int]bool)
 		if len(round) == 0 {
@@ -24,21 +24,21 @@ func meetings(t *testing.T, nodes int, rounds []Round) map[Pair]int {
 				t.Errorf("round %d has one node in two pairs: %v", i, round)
 			}
 			busy[pair.From], busy[pair.To] = true, true
-			met[Pair{min(pair.From, pair.To), max(pair.From, pair.To)}]++
+			counts[Pair{min(pair.From, pair.To), max(pair.From, pair.To)}]++
 		}
 	}
-	return met
+	return counts
 }
 
 func TestAll(t *testing.T) {
 	for nodes := 2; nodes <= 41; nodes++ {
 		rounds := All(nodes)
-		if want := nodes - 1 + nodes%2; len(rounds) != want || want != MostRandom(nodes) {
+		if want := nodes - 1 + nodes%2; len(rounds) != want || want != MaxRandom(nodes) {
 			t.Errorf("%d nodes: %d rounds, want %d", nodes, len(rounds), want)
 		}
-		met := meetings(t, nodes, rounds)
-		if want := nodes * (nodes - 1) / 2; len(met) != want {
-			t.Errorf("%d nodes: %d pairs, want %d", nodes, len(met), want)
+		counts := meetings(t, nodes, rounds)
+		if want := nodes * (nodes - 1) / 2; len(counts) != want {
+			t.Errorf("%d nodes: %d pairs, want %d", nodes, len(counts), want)
 		}
 		begins := make([]int, nodes)
 		for _, round := range rounds {
@@ -49,7 +49,7 @@ func TestAll(t *testing.T) {
 				begins[pair.From]++
 			}
 		}
-		for pair, count := range met {
+		for pair, count := range counts {
 			if count != 1 {
 				t.Errorf("%d nodes: %v meets %d times", nodes, pair, count)
 			}
@@ -65,13 +65,13 @@ func TestAll(t *testing.T) {
 func TestRing(t *testing.T) {
 	for nodes, want := range map[int]int{2: 1, 3: 3, 4: 2, 5: 3, 8: 2, 9: 3} {
 		rounds := Ring(nodes)
-		met := meetings(t, nodes, rounds)
+		counts := meetings(t, nodes, rounds)
 		if len(rounds) != want {
 			t.Errorf("%d nodes: %d rounds, want %d", nodes, len(rounds), want)
 		}
 		for i := range nodes {
 			next := (i + 1) % nodes
-			if met[Pair{min(i, next), max(i, next)}] != 1 {
+			if counts[Pair{min(i, next), max(i, next)}] != 1 {
 				t.Errorf("%d nodes: %d does not meet %d once: %v", nodes, i, next, rounds)
 			}
 		}

@@ -74,15 +74,6 @@ const (
 	Pairs   Kind = "pairs"  // nothing that they have in common
 )
 
-// Kinds are their names.
-func Kinds() []string {
-	var names []string
-	for _, kind := range []Kind{Nothing, OneNode, OneHost, Device, Labels, Label, Pairs} {
-		names = append(names, string(kind))
-	}
-	return names
-}
-
 // Blame is what explains all bad pairs.
 type Blame struct {
 	Kind Kind
@@ -164,7 +155,7 @@ func oneNode(nodes []Node) []candidate {
 		add := func(text string, concerns func(Pair) bool) {
 			list = append(list, candidate{Blame{OneNode, []string{node.Name}, text}, concerns})
 		}
-		called := node.Name + node.place()
+		called := node.Name + node.location()
 		add(called+" is in all of them", func(p Pair) bool { return p.From == i || p.To == i })
 		add(called+" begins all of them", func(p Pair) bool { return p.From == i })
 		add(called+" answers in all of them", func(p Pair) bool { return p.To == i })
@@ -172,8 +163,8 @@ func oneNode(nodes []Node) []candidate {
 	return list
 }
 
-// place is where a node is, in brackets.
-func (n *Node) place() string {
+// location is where a node is, in brackets.
+func (n *Node) location() string {
 	switch {
 	case n.Host != "" && n.Device != "":
 		return " (" + n.Host + ", " + n.Device + ")"

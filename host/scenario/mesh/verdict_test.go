@@ -70,7 +70,7 @@ func TestExplain(t *testing.T) {
 	}{
 		"none":     {lab(), all(8), func(Pair) bool { return false }, Nothing, "[]"},
 		"one node": {lab(), all(8), in(3), OneNode, "[node[3]]"},
-		"one node, of whose pairs one passed": {
+		"one node with pairs of which one passed": {
 			lab(), all(8), func(p Pair) bool { return in(3)(p) && !in(0)(p) }, OneNode, "[node[3]]",
 		},
 		"one host": {lab(), all(8), in(2, 3), OneHost, "[b]"},

@@ -7,42 +7,42 @@ import (
 	"rdmarun/host/scenario/progress"
 )
 
-// aliveTime is how often the others are told how far a loop is.
+// aliveTime is the interval of the reports of a loop's progress.
 const aliveTime = 200 * time.Millisecond
 
-// Alive tells the other processes how far a loop is, from a timer's goroutine, until Stop.
+// Alive reports a loop's progress to the other processes, from a timer's goroutine, until Stop.
 type Alive struct {
-	Mailbox Mailbox
-	Key     string
-	Advance *progress.Step
+	Mailbox  Mailbox
+	Key      string
+	Progress *progress.Step
 
 	mu    sync.Mutex
 	timer *time.Timer
-	told  int64
+	sent  int64
 	over  bool
 	err   error
 }
 
-// Start begins to tell.
+// Start starts the timer.
 func (a *Alive) Start() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.timer = time.AfterFunc(aliveTime, a.tell)
+	a.timer = time.AfterFunc(aliveTime, a.send)
 }
 
-func (a *Alive) tell() {
+func (a *Alive) send() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.over || a.err != nil {
 		return
 	}
-	if at := a.Advance.At.Load(); at != a.told {
-		a.told, a.err = at, a.Mailbox.Tell(a.Key, at)
+	if at := a.Progress.At.Load(); at != a.sent {
+		a.sent, a.err = at, a.Mailbox.Broadcast(a.Key, at)
 	}
 	a.timer.Reset(aliveTime)
 }
 
-// Stop ends the telling; nothing is told after it.  The error is of what could not be told.
+// Stop stops the timer; nothing is sent after it.  The error is that of a message that could not be sent.
 func (a *Alive) Stop() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

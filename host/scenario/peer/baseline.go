@@ -10,18 +10,18 @@ import (
 	"rdmarun/host/record"
 )
 
-// TellEarlier tells the others what an earlier run has found, in so many parts.
-func (g *Group) TellEarlier(earlier *record.Earlier) (count int, err error) {
+// SendEarlier sends the results of an earlier run to the others, and returns the number of its messages.
+func (g *Group) SendEarlier(earlier *record.Earlier) (count int, err error) {
 	for part := range partsOf(earlier) {
-		if err := g.Mailbox.Tell(baselineKey(g.Mailbox.Name(), count), part); err != nil {
-			return 0, fmt.Errorf("tell the baseline: %w", err)
+		if err := g.Mailbox.Broadcast(baselineKey(g.Mailbox.Name(), count), part); err != nil {
+			return 0, fmt.Errorf("send the baseline: %w", err)
 		}
 		count++
 	}
 	return count, nil
 }
 
-// earlierPart is some of what an earlier run has found.
+// earlierPart is a message with some results of an earlier run.
 type earlierPart struct {
 	Measures []record.Measure `json:"measures,omitempty"`
 	Pairs    []record.Measure `json:"pairs,omitempty"`
@@ -30,11 +30,11 @@ type earlierPart struct {
 const (
 	// pairsAtOnce is how many pairs of meshes a message has.
 	pairsAtOnce = 200
-	// mostBaseline bounds the messages with what an earlier run has found.
-	mostBaseline = 1 << 16
+	// maxBaseline bounds the messages of one earlier run.
+	maxBaseline = 1 << 16
 )
 
-// partsOf is what an earlier run has found, in messages.
+// partsOf are the messages with the results of an earlier run.
 func partsOf(earlier *record.Earlier) iter.Seq[earlierPart] {
 	return func(yield func(earlierPart) bool) {
 		for i := range earlier.Measures {
@@ -50,9 +50,9 @@ func partsOf(earlier *record.Earlier) iter.Seq[earlierPart] {
 	}
 }
 
-// TakeEarlier takes what a process has told of an earlier run, in so many parts.
-func (g *Group) TakeEarlier(ctx context.Context, name string, count int) (*record.Earlier, error) {
-	if count < 0 || count > mostBaseline {
+// ReceiveEarlier receives the results of an earlier run from a process, in count messages.
+func (g *Group) ReceiveEarlier(ctx context.Context, name string, count int) (*record.Earlier, error) {
+	if count < 0 || count > maxBaseline {
 		return nil, fmt.Errorf("the baseline of %s: it has %d parts", name, count)
 	}
 	earlier := &record.Earlier{}

@@ -10,16 +10,16 @@ import (
 	"rdmarun/host/record"
 )
 
-// longestName bounds the name and the operation of what is measured elsewhere, which stand in tables.
-const longestName = 600
+// maxName bounds the name and the operation of a measurement of another process, which are shown in tables.
+const maxName = 600
 
-// longestMeasured bounds what is told of a size.  Whole histograms are the first to be left out.
-const longestMeasured = 512 << 10
+// maxMeasured bounds the message with the results of a size.  A longer one is sent without histograms.
+const maxMeasured = 512 << 10
 
-// TellMeasured tells the others what is measured of a size.
-func TellMeasured(mailbox Mailbox, key string, found []*record.Measure) error {
+// SendMeasured sends the results of a size to the others.
+func SendMeasured(mailbox Mailbox, key string, found []*record.Measure) error {
 	raw, err := json.Marshal(found)
-	if err == nil && len(raw) > longestMeasured {
+	if err == nil && len(raw) > maxMeasured {
 		short := make([]*record.Measure, len(found))
 		for i, each := range found {
 			short[i] = each.WithoutHistograms()
@@ -29,10 +29,11 @@ func TellMeasured(mailbox Mailbox, key string, found []*record.Measure) error {
 	if err != nil {
 		return err
 	}
-	return mailbox.Tell(key, json.RawMessage(raw))
+	return mailbox.Broadcast(key, json.RawMessage(raw))
 }
 
-// ReadMeasured reads what a process has measured of a size, in a step of these roles: what can be true, of no others.
+// ReadMeasured decodes the results of a size that a process has measured in a step of these roles.  It rejects values
+// that are impossible, and results of other roles.
 func ReadMeasured(raw json.RawMessage, process string, roles []string) (found []*record.Measure, err error) {
 	if err := json.Unmarshal(raw, &found); err != nil {
 		return nil, err
@@ -42,9 +43,9 @@ func ReadMeasured(raw json.RawMessage, process string, roles []string) (found []
 	}
 	for _, m := range found {
 		if err := m.Check(); err != nil {
-			return nil, fmt.Errorf("the process of %s tells what cannot be true: %w", process, err)
+			return nil, fmt.Errorf("the process of %s reports an impossible value: %w", process, err)
 		}
-		printable.Each(&m.What, func(text string) string { return printable.Brief(text, longestName) })
+		printable.Each(&m.What, func(text string) string { return printable.Brief(text, maxName) })
 		if !slices.Contains(roles, m.Role) || m.Peer != "" && !slices.Contains(roles, m.Peer) {
 			return nil, fmt.Errorf(
 				"the process of %s has measured from %.80q to %.80q, which are not the roles of the step", process,

@@ -1,11 +1,12 @@
-// Package peer is what the processes of a run of a case tell each other, as messages: who has said what, and what it
-// means that a process says nothing more.  It knows no steps; package exec says what a step has brought.
+// Package peer has the messages that the processes of a run of a case exchange. It also has the rules for a process
+// that ends the case or is lost. It does not know what steps do; package exec makes and reads their outcomes.
 //
-//   - peer.go waits for messages, and bounds what is kept of them.  end.go is the end of a process, which ends all
-//     waits for it.
-//   - quiet.go tells of many steps by one number, alive.go how far a loop is.
-//   - counterpart.go is two processes with a part of one step each, streams.go what guests write to each other.
-//   - measured.go tells what is measured, baseline.go what an earlier run has found.
+//   - peer.go waits for messages, and bounds the bytes that are kept of them.  end.go is the end of a process, which
+//     ends all waits for it.
+//   - position.go numbers the steps, and waits for the outcome of one.  outcome.go is the outcome, empty.go one number
+//     for many empty ones, alive.go the progress of a loop.
+//   - conn.go connects two processes with a part of one step each, streams.go the streams of guests.
+//   - measured.go has results of measurements, baseline.go those of an earlier run.
 package peer
 
 import (
@@ -18,10 +19,11 @@ import (
 	"rdmarun/host/scenario/meeting"
 )
 
-// Mailbox carries what the processes of a run of a case tell each other, of each in its order: a meeting.Mailbox.
+// Mailbox carries the messages of the processes of a run of a case, those of each process in order.  It is a
+// meeting.Mailbox.
 type Mailbox interface {
 	Name() string
-	Tell(key string, value any) error
+	Broadcast(key string, value any) error
 	Send(to, key string, value any) error
 	Await(ctx context.Context, from string, keys ...string) (key string, value json.RawMessage, err error)
 	AwaitWith(
@@ -36,28 +38,28 @@ type Mailbox interface {
 // Group is the processes of a case, as one of them knows them.  Several goroutines wait for messages at once.
 type Group struct {
 	Mailbox Mailbox
-	// Quiet are the steps that have brought nothing.
-	Quiet *Quiet
-	// Names are those of the other processes.
-	Names []string
+	// EmptySteps reports steps with an empty outcome.
+	EmptySteps *EmptySteps
+	// Names are those of the other processes.  The loss of one in Watched ends each wait for a step of any.
+	Names, Watched []string
 	// endKeys are those of their ends.
 	endKeys []meeting.Key
-	// left ends all waiting for steps, when a process has ended the case: what it had to say it has said.
+	// left ends all waits for steps when a process has ended the case: it sends no more.
 	left context.Context
-	// Leave ends all waiting for steps.
+	// Leave ends all waits for steps.
 	Leave context.CancelCauseFunc
 
 	mu sync.Mutex
-	// told is how many bytes each other has told that are kept to the end of the case.
-	told map[string]int
-	// ends are the ends that have been told already.
+	// received is how many bytes of each other process are kept until the end of the case.
+	received map[string]int
+	// ends are the ends that have arrived.
 	ends map[string]End
 }
 
 // NewGroup is this process and others, by a mailbox.
 func NewGroup(mailbox Mailbox, names []string) *Group {
 	g := &Group{
-		Mailbox: mailbox, Names: names, Quiet: NewQuiet(mailbox), told: make(map[string]int),
+		Mailbox: mailbox, Names: names, EmptySteps: newEmptySteps(mailbox), received: make(map[string]int),
 		ends: make(map[string]End),
 	}
 	for _, name := range names {
@@ -67,17 +69,17 @@ func NewGroup(mailbox Mailbox, names []string) *Group {
 	return g
 }
 
-// Key is the key of what a process says once of the whole case.
+// Key is the key of a message that a process sends once in a case.
 func Key(what, of string) string { return what + "/" + of }
 
-// TellOnce tells what this process says once of the whole case.
-func (g *Group) TellOnce(what string, value any) error {
-	return g.Mailbox.Tell(Key(what, g.Mailbox.Name()), value)
+// SendOnce sends a message to the others under a key that is used once in a case.
+func (g *Group) SendOnce(what string, value any) error {
+	return g.Mailbox.Broadcast(Key(what, g.Mailbox.Name()), value)
 }
 
-// Hear waits for a message of a process under one of several keys, while some others must be there, too.  It fails when
-// one of the processes has ended the case.
-func (g *Group) Hear(
+// Await waits for a message of a process under one of several keys.  It fails when that process or one of also is gone,
+// and when any process has ended the case.
+func (g *Group) Await(
 	ctx context.Context, from string, also []string, names ...string,
 ) (name string, raw json.RawMessage, err error) {
 	waiting, cancel := context.WithCancelCause(ctx)
@@ -96,10 +98,9 @@ func (g *Group) Hear(
 	return key.Name, raw, err
 }
 
-// HearLast waits for a message of a process that may be the last of the case: another that has heard all it waits for
-// may have ended the case before this one comes.  came is false when the process itself has ended the case, as each
-// does whose wait fails.
-func (g *Group) HearLast(ctx context.Context, from, what string) (raw json.RawMessage, came bool, err error) {
+// AwaitLast waits for a message that may be the last of a process in the case.  Unlike Await, it goes on when another
+// process ends the case.  came is false when the process itself has ended the case without that message.
+func (g *Group) AwaitLast(ctx context.Context, from, what string) (raw json.RawMessage, came bool, err error) {
 	if _, ended := g.EndOf(from); ended {
 		raw, came = g.Mailbox.Take(from, what)
 		return raw, came, nil
@@ -113,7 +114,7 @@ func (g *Group) HearLast(ctx context.Context, from, what string) (raw json.RawMe
 	return raw, err == nil, err
 }
 
-// Receive takes a message of a process.
+// Receive waits for a message of a process, counts its bytes and decodes it.
 func (g *Group) Receive(ctx context.Context, from, key string, into any) error {
 	_, raw, err := g.Mailbox.Await(ctx, from, key)
 	if err == nil {
@@ -125,24 +126,24 @@ func (g *Group) Receive(ctx context.Context, from, key string, into any) error {
 	return err
 }
 
-// mostTold bounds what the others tell that is kept to the end of the case, and is in its records.
-const mostTold = 256 << 20
+// maxReceived bounds the bytes of other processes that are kept until the end of the case, and are in its records.
+const maxReceived = 256 << 20
 
-// Spend counts what is kept of a message.  Where there is no room for it, the process is named that has taken most.
+// Spend counts the bytes of a message that is kept.  Its error above maxReceived names the process with the most bytes.
 func (g *Group) Spend(from string, raw json.RawMessage) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.told[from] += len(raw)
-	all, loudest := 0, from
-	for name, told := range g.told {
-		if all += told; told > g.told[loudest] {
-			loudest = name
+	g.received[from] += len(raw)
+	all, largest := 0, from
+	for name, size := range g.received {
+		if all += size; size > g.received[largest] {
+			largest = name
 		}
 	}
-	if all > mostTold {
+	if all > maxReceived {
 		return fmt.Errorf(
-			"the processes of others tell more than %d MiB in one case, and that of %s %d MiB of it", mostTold>>20,
-			loudest, g.told[loudest]>>20,
+			"the other processes sent more than %dMiB in one case: the process of %s sent %dMiB of it",
+			maxReceived>>20, largest, g.received[largest]>>20,
 		)
 	}
 	return nil

@@ -11,8 +11,8 @@ import (
 	"rdmarun/host/scenario/meeting"
 )
 
-// CarryStreams joins the streams of the guests here with those of guests in other processes until stop, which lets what
-// these have said before be on its way.
+// CarryStreams connects the streams of the guests here with those of guests in other processes, until stop.  stop sends
+// the frames that the guests have written before.
 func CarryStreams(mailbox Mailbox, exchange *guest.Exchange, processes []string) (stop func()) {
 	s := &streams{mailbox: mailbox, exchange: exchange, sent: make(map[string]int)}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -29,7 +29,7 @@ func CarryStreams(mailbox Mailbox, exchange *guest.Exchange, processes []string)
 		cancel()
 		<-taken
 		<-given
-		s.send() // what the guests' ends had to say
+		s.send() // frames from the ends of the guests
 	}
 }
 
@@ -44,7 +44,7 @@ func (s *streams) key(from, to string, number int) string {
 	return fmt.Sprintf("stream/%s>%s/%d", from, to, number)
 }
 
-// give sends what there is, whenever there is something.
+// give sends frames whenever there are some.
 func (s *streams) give(ctx context.Context) {
 	for {
 		more := s.send()
@@ -66,7 +66,7 @@ func (s *streams) send() (more <-chan struct{}) {
 	return more
 }
 
-// take takes what comes of each process, in its order.
+// take receives the frames of each process, in order.
 func (s *streams) take(ctx context.Context, processes []string) {
 	came := make(map[string]int)
 	for processes = slices.Clone(processes); len(processes) > 0; {

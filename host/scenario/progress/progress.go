@@ -1,4 +1,4 @@
-// Package progress tells how far the running steps of a case are: loops by their rounds, measurements by their parts.
+// Package progress has the progress of the running steps of a case: loops count rounds, measurements count parts.
 package progress
 
 import (
@@ -9,24 +9,24 @@ import (
 	"sync/atomic"
 )
 
-// Steps tell how far the running steps of a case are; all branches share them, and other goroutines ask.
+// Steps is the progress of the running steps of a case.  All branches share it, and any goroutine may read it.
 type Steps struct {
 	mu  sync.Mutex
-	all []*Step // in the order of their beginnings, so that a loop stands before those in it
+	all []*Step // in order of their start, so that a loop comes before its steps
 }
 
-// Step is how far one step is.
+// Step is the progress of one step.
 type Step struct {
 	what  string // what is counted; "" hides it
-	Of    int    // Unknown where there is no count
+	Of    int    // Unknown without a known count
 	At    atomic.Int64
-	parts bool // the count is of parts and stands in brackets behind what is done
+	parts bool // the count is of parts, and shown in brackets
 }
 
 // Unknown is the count of a loop without a known number of rounds.
 const Unknown = -1
 
-// Begin adds a step that does something several times.
+// Begin adds a step that counts.
 func (a *Steps) Begin(what string, of int) *Step {
 	step := &Step{what: what, Of: of}
 	a.mu.Lock()
@@ -35,7 +35,7 @@ func (a *Steps) Begin(what string, of int) *Step {
 	return step
 }
 
-// Rounds does something as often as is said, or until that fails, and notes how far it is.
+// Rounds calls round as often as Of says, or until it fails, and counts.
 func (a *Step) Rounds(round func(i int) error) error {
 	for i := 0; a.Of == Unknown || i < a.Of; i++ {
 		a.At.Store(int64(i + 1))
@@ -46,7 +46,7 @@ func (a *Step) Rounds(round func(i int) error) error {
 	return nil
 }
 
-// Part says what a step does now, of its parts the one with this number.
+// Part sets the current part of a step, and its number.
 func (a *Steps) Part(step *Step, what string, at, of int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -61,10 +61,10 @@ func (a *Steps) End(step *Step) {
 	a.all = slices.DeleteFunc(a.all, func(each *Step) bool { return each == step })
 }
 
-// maxNamed bounds how many are named: of many branches the first.
+// maxNamed bounds the shown steps: of many branches the first.
 const maxNamed = 3
 
-// String is how far all are, "round 8123/20000, SEND 64 B (6/20)"; "" when nothing is counted.
+// String is the progress of all steps, "round 8123/20000, SEND 64 B (6/20)"; "" when nothing is counted.
 func (a *Steps) String() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()

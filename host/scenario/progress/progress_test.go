@@ -17,12 +17,12 @@ func TestSteps(t *testing.T) {
 	if text := a.String(); text != "round 8123/20000" {
 		t.Errorf("one loop: %q", text)
 	}
-	a.Part(hidden, "SEND 64 B", 6, 20)
-	if text := a.String(); text != "round 8123/20000, SEND 64 B (6/20)" {
+	a.Part(hidden, "SEND 64B", 6, 20)
+	if text := a.String(); text != "round 8123/20000, SEND 64B (6/20)" {
 		t.Errorf("a measurement in it: %q", text)
 	}
 	a.End(outer)
-	if text := a.String(); text != "SEND 64 B (6/20)" {
+	if text := a.String(); text != "SEND 64B (6/20)" {
 		t.Errorf("without the loop: %q", text)
 	}
 	var branches sync.WaitGroup

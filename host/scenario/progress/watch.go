@@ -7,7 +7,7 @@ import (
 )
 
 // Watch cancels the returned context when no step has ended, as counted by steps, for limit of wall-clock time; 0 is
-// without limit.  While away is not 0 another process watches.  The cause is stalled.
+// without limit.  While away is not 0, another process watches.  The cause is stalled.
 func Watch(
 	ctx context.Context, limit time.Duration, steps, away *atomic.Int64, stalled error,
 ) (context.Context, func()) {

@@ -3,6 +3,7 @@
 package quantity
 
 import (
+	"fmt"
 	"math"
 	"regexp"
 	"slices"
@@ -37,7 +38,7 @@ func ParseSize(text string) (int, *diag.Problem) {
 	case err != nil || math.Abs(bytes) > 1<<62:
 		return 0, diag.Wrong(diag.OutOfRange, diag.Quoted(text)+" is too large", "")
 	case bytes != math.Trunc(bytes):
-		return 0, diag.Wrong(diag.WrongUnit, diag.Quoted(text)+" is no whole number of bytes", "")
+		return 0, diag.Wrong(diag.WrongUnit, diag.Quoted(text)+" is not a whole number of bytes", "")
 	}
 	return int(bytes), nil
 }
@@ -47,9 +48,9 @@ func sizeHint(unit string) string {
 	case "k", "kib":
 		return "1024 bytes are 1KiB, 1000 bytes 1kB"
 	case "m", "mib":
-		return "1024 KiB are 1MiB, 1000 kB 1MB"
+		return "1024KiB are 1MiB, 1000kB 1MB"
 	case "g", "gib":
-		return "1024 MiB are 1GiB, 1000 MB 1GB"
+		return "1024MiB are 1GiB, 1000MB 1GB"
 	case "b", "byte", "bytes":
 		return "write the number alone, or with B"
 	}
@@ -113,6 +114,52 @@ func Rounded(d time.Duration) string {
 	return Time(d)
 }
 
+// ShortTime writes a time for readers, with three digits: 1.32 ms.
+func ShortTime(d time.Duration) string {
+	switch {
+	case d < time.Microsecond:
+		return fmt.Sprintf("%d ns", d.Nanoseconds())
+	case d < time.Millisecond:
+		return Digits(float64(d)/float64(time.Microsecond), "us")
+	case d < time.Second:
+		return Digits(float64(d)/float64(time.Millisecond), "ms")
+	case d < time.Minute:
+		return Digits(d.Seconds(), "s")
+	}
+	return Time(d.Round(time.Second))
+}
+
+// ShortRate writes bits a second for readers, with three digits: 85.3 Gbit/s.
+func ShortRate(rate float64) string {
+	if rate == 0 {
+		return "0 bit/s"
+	}
+	value, unit := Thousands(rate)
+	return Digits(value, unit+"bit/s")
+}
+
+// Digits writes a value with three digits, and its unit.
+func Digits(value float64, unit string) string {
+	switch {
+	case value < 9.995: // 9.996 is 10.0
+		return fmt.Sprintf("%.2f %s", value, unit)
+	case value < 99.95:
+		return fmt.Sprintf("%.1f %s", value, unit)
+	}
+	return fmt.Sprintf("%.0f %s", value, unit)
+}
+
+// Thousands splits a number into a short one and the prefix of its unit.
+func Thousands(value float64) (short float64, prefix string) {
+	for _, prefix := range []string{"", "k", "M", "G"} {
+		if value < 1000 {
+			return value, prefix
+		}
+		value /= 1000
+	}
+	return value, "T"
+}
+
 // Size writes bytes with the largest power of 1024 that fits exactly, in a form that ParseSize reads.
 func Size(n int64) string {
 	text := strconv.FormatInt(n, 10)
@@ -125,20 +172,36 @@ func Size(n int64) string {
 	return text
 }
 
-// Bytes is Size with a unit in any case, for readers.
+// Bytes writes bytes for readers, exactly and always with a unit: 64B, 256KiB.  It is the form of sizes in all outputs.
 func Bytes(n int64) string {
 	if text := Size(n); HasUnit(text) {
 		return text
 	}
-	return strconv.FormatInt(n, 10) + " B"
+	return strconv.FormatInt(n, 10) + "B"
 }
 
-// Length is Size for readers of text, "100 bytes" where it has no unit.
-func Length(n int64) string {
-	if text := Size(n); HasUnit(text) {
-		return text
+// ShortBytes writes bytes in the form of Bytes.  Where no unit fits exactly, it has three digits: 97.7KiB.  With si,
+// the units are powers of 1000: 65.5kB.
+func ShortBytes(n int64, si bool) string {
+	step, names := int64(1<<10), []string{"KiB", "MiB", "GiB"}
+	if si {
+		step, names = 1000, []string{"kB", "MB", "GB"}
 	}
-	return strconv.FormatInt(n, 10) + " bytes"
+	value, whole, unit := float64(n), n, "B"
+	for _, larger := range names {
+		exact := whole > 0 && whole%step == 0 // 4KiB, and not 4096B
+		if value < 10*float64(step) && !exact {
+			break
+		}
+		value, unit = value/float64(step), larger
+		if whole /= step; !exact {
+			whole = 0
+		}
+	}
+	if whole > 0 || unit == "B" {
+		return fmt.Sprintf("%.0f%s", value, unit)
+	}
+	return strings.Replace(Digits(value, unit), " ", "", 1)
 }
 
 var withRate = regexp.MustCompile(`^(-?[0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*/s)$`)
@@ -209,13 +272,13 @@ var units = []unit{
 	{ofTime, "h", "hour", 0, ""},
 	{ofSize, "B", "byte; a number alone is as much", 1, ""},
 	{ofSize, "KiB", "1024 bytes", 1 << 10, ""},
-	{ofSize, "MiB", "1024 KiB", 1 << 20, ""},
-	{ofSize, "GiB", "1024 MiB", 1 << 30, ""},
-	{ofSize, "TiB", "1024 GiB", 1 << 40, ""},
+	{ofSize, "MiB", "1024KiB", 1 << 20, ""},
+	{ofSize, "GiB", "1024MiB", 1 << 30, ""},
+	{ofSize, "TiB", "1024GiB", 1 << 40, ""},
 	{ofSize, "kB", "1000 bytes, also written KB", 1e3, "KB"},
-	{ofSize, "MB", "1000 kB", 1e6, ""},
-	{ofSize, "GB", "1000 MB", 1e9, ""},
-	{ofSize, "TB", "1000 GB", 1e12, ""},
+	{ofSize, "MB", "1000kB", 1e6, ""},
+	{ofSize, "GB", "1000MB", 1e9, ""},
+	{ofSize, "TB", "1000GB", 1e12, ""},
 	{ofRate, "bit/s", "bit a second", 1, ""},
 	{ofRate, "kbit/s", "1000 bit/s", 1e3, ""},
 	{ofRate, "Mbit/s", "1000 kbit/s", 1e6, ""},
@@ -233,7 +296,7 @@ var units = []unit{
 // Unit is a unit with what it stands for.
 type Unit struct{ Name, Doc string }
 
-// Units lists the units of times and sizes, which stand in expressions, too.
+// Units lists the units of times and sizes, which expressions may have, too.
 func Units() []Unit { return append(of(ofTime), of(ofSize)...) }
 
 // RateUnits lists those of rates.
@@ -271,3 +334,11 @@ func factorOf(k kind, name string) float64 {
 
 // thereAre is the hint with the units of a kind.
 func thereAre(k kind) string { return "there are " + strings.Join(Names(of(k)), ", ") }
+
+// Count writes how many there are of something: "1 step", "2 steps".
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -106,3 +106,30 @@ func TestRates(t *testing.T) {
 		}
 	}
 }
+
+func TestBytesHaveOneForm(t *testing.T) {
+	for n, want := range map[int64]string{
+		0: "0B", 64: "64B", 1500: "1500B", 4096: "4KiB", 65537: "65537B", 1 << 18: "256KiB", 3 << 20: "3MiB",
+		16 << 30: "16GiB",
+	} {
+		text := Bytes(n)
+		if text != want {
+			t.Errorf("%d is %s, and not %s", n, text, want)
+		}
+		if back, problem := ParseSize(text); problem != nil || int64(back) != n {
+			t.Errorf("%s is read as %d, %v", text, back, problem)
+		}
+	}
+	for _, test := range []struct {
+		n    int64
+		si   bool
+		want string
+	}{
+		{4096, false, "4KiB"}, {9999, false, "9999B"}, {100000, false, "97.7KiB"}, {1234567, false, "1206KiB"},
+		{65536, true, "65.5kB"}, {1000, true, "1kB"}, {64, true, "64B"},
+	} {
+		if text := ShortBytes(test.n, test.si); text != test.want {
+			t.Errorf("%d (SI: %v) is %s, and not %s", test.n, test.si, text, test.want)
+		}
+	}
+}

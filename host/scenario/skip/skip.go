@@ -1,5 +1,6 @@
-// Package skip decides whether a case can run here, from what it needs and what the providers have.  Nothing is made
-// for the case before.  surroundings.go has what conditions see of providers, devices and roles.
+// Package skip decides whether a case can run here, by its requirements and the providers.  It creates nothing for the
+// case.  joint.go decides it for several processes together.  surroundings.go has the values that conditions see of
+// providers, devices and roles.
 package skip
 
 import (
@@ -16,7 +17,7 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// Reason tells why a case cannot run on providers, without trying; "" when it can.
+// Reason is the reason why a case cannot run on these providers; "" when it can.
 func Reason(on testbed.Providers, c *compile.Case) (string, error) {
 	if reason := cmp.Or(otherProvider(on, c), unreachable(on, c), tooFewHosts(c), tooFewHugePages(c)); reason != "" {
 		return reason, nil
@@ -38,26 +39,26 @@ func Reason(on testbed.Providers, c *compile.Case) (string, error) {
 		}
 	}
 	for _, requirement := range c.Requires {
-		if IsJoint(c, requirement) {
-			continue // exec judges it, once it knows all roles
+		if isJoint(c, requirement) {
+			continue // exec checks it when it knows all roles
 		}
 		holds, err := requirement.Holds(env)
 		if err != nil {
 			return "", fmt.Errorf("requires %s: %w", requirement.Text, err)
 		}
 		if !holds {
-			return fmt.Sprintf("it requires %s%s", requirement.Text, because(requirement, c, on.First(), env)), nil
+			return fmt.Sprintf("it requires %s%s", requirement.Text, because(requirement, c, on, env)), nil
 		}
 	}
 	return "", nil
 }
 
-// IsJoint reports whether a condition is one on roles of several processes, which these judge together.
-func IsJoint(c *compile.Case, requirement *compile.Requirement) bool {
+// isJoint reports whether a condition is on roles of several processes, which check it together.
+func isJoint(c *compile.Case, requirement *compile.Requirement) bool {
 	return len(c.Elsewhere) > 0 && requirement.Mentions(append(Elsewhere(c), "roles")...)
 }
 
-// Elsewhere are the roles that other processes play, as the file has them.
+// Elsewhere returns the roles of other processes, as the file writes them.
 func Elsewhere(c *compile.Case) (written []string) {
 	for _, role := range c.Elsewhere {
 		written = append(written, role.Written())
@@ -65,10 +66,10 @@ func Elsewhere(c *compile.Case) (written []string) {
 	return slices.Compact(written)
 }
 
-// unmet says why something that steps need is not there; "" when it is.  Of several roles one must have it.
+// unmet is the reason why a requirement of steps is not met; "" when it is.  Of several roles, one must meet it.
 func unmet(on testbed.Providers, c *compile.Case, env expression.Env, need compile.Need) (reason string, err error) {
-	if first := need.Roles[0]; first != "" && !plays(c, first) || Divided(c, need) {
-		return "", nil // the process that does it reports it, or both together (judgeTogether)
+	if first := need.Roles[0]; first != "" && !plays(c, first) || divided(c, need) {
+		return "", nil // its process reports it, or all together (Joint)
 	}
 	if !on.Several() {
 		return lacks(on.First(), env["device"].(map[string]any), need.Capability, hasCounters(on, c.Roles)), nil
@@ -94,13 +95,13 @@ func unmet(on testbed.Providers, c *compile.Case, env expression.Env, need compi
 	return reason, nil
 }
 
-// plays reports whether a role of the case is here; of a run of several processes each has some of them.
+// plays reports whether a role of the case is here.  Each of several processes has some of them.
 func plays(c *compile.Case, role string) bool {
 	return slices.ContainsFunc(c.Roles, func(r testbed.RoleConfig) bool { return r.Name == role })
 }
 
-// Divided reports whether one of two roles must have something, and one of them is elsewhere.
-func Divided(c *compile.Case, need compile.Need) bool {
+// divided reports whether one of two roles must meet a requirement, and one of them is in another process.
+func divided(c *compile.Case, need compile.Need) bool {
 	return need.Roles[1] != "" && !(plays(c, need.Roles[0]) && plays(c, need.Roles[1]))
 }
 
@@ -108,7 +109,7 @@ func hasCounters(on testbed.Providers, roles []testbed.RoleConfig) func() bool {
 	return func() bool { return testbed.HasCounters(on, os.DirFS("/"), roles) }
 }
 
-// lacks says why a provider or a device cannot do something; "" when it can.
+// lacks is the reason why a provider or a device lacks a capability; "" when it does not.
 func lacks(provider *rdmacore.Provider, device map[string]any, capability string, counts func() bool) string {
 	ofDevice := map[string]string{
 		verb.CanAtomic: "atomic operations", verb.CanShare: "shared receive queues", verb.CanWindow: "memory windows",
@@ -131,7 +132,7 @@ func lacks(provider *rdmacore.Provider, device map[string]any, capability string
 	return ""
 }
 
-// unreachable is the reason of a case that brings roles together of which neither reaches the other.
+// unreachable is the reason to skip a case with roles that cannot reach each other.
 func unreachable(on testbed.Providers, c *compile.Case) string {
 	if !on.Several() {
 		return ""
@@ -139,20 +140,26 @@ func unreachable(on testbed.Providers, c *compile.Case) string {
 	for _, meeting := range c.Meetings {
 		if a, b := meeting.Roles[0], meeting.Roles[1]; plays(c, a) && plays(c, b) && on.Apart(a, b) {
 			return fmt.Sprintf("in line %d %s on %s meets %s on %s, and neither reaches the other (%s)",
-				meeting.Span.Line, a, testbed.ConfigOf(on.Of(a)), b, testbed.ConfigOf(on.Of(b)), testbed.IslandHint)
+				meeting.Span.Line, a, testbed.ConfigOf(on.Of(a)), b, testbed.ConfigOf(on.Of(b)), testbed.LocalOnlyHint)
 		}
 	}
 	return ""
 }
 
-// ofProvider are the surroundings that another provider may have.
+// ofProvider are the surroundings that differ between providers.
 var ofProvider = []string{"provider", "driver", "device", "transport", "fault", "clock"}
 
-// because adds what is there instead of what is required.
+// because adds the values that were found to a reason.
 func because(
-	requirement *compile.Requirement, c *compile.Case, provider *rdmacore.Provider, env expression.Env,
+	requirement *compile.Requirement, c *compile.Case, on testbed.Providers, env expression.Env,
 ) string {
+	provider := on.First()
 	for _, role := range c.Roles {
+		if role.Program != nil && strings.Contains(requirement.Text, "program."+role.Written()) {
+			if missing := missingProgram(on, role); missing != "" {
+				return ": " + missing
+			}
+		}
 		if role.Guest != nil && role.Guest.Missing != "" &&
 			strings.Contains(requirement.Text, "guest."+role.Written()) {
 			return ": " + role.Guest.Missing
@@ -171,7 +178,7 @@ func because(
 	return ""
 }
 
-// otherProvider is the reason of a case with a matrix that speaks of another provider.
+// otherProvider is the reason to skip a row of a matrix that is for another provider.
 func otherProvider(on testbed.Providers, c *compile.Case) string {
 	name := on.First().Name()
 	if c.Provider == "" || c.Provider == name {
@@ -180,8 +187,7 @@ func otherProvider(on testbed.Providers, c *compile.Case) string {
 	return fmt.Sprintf("its matrix has provider=%s, and this is provider %s", c.Provider, name)
 }
 
-// tooFewHosts is the reason of a case with a counted role, each instance of which wants a host of its own, and two are
-// here.
+// tooFewHosts is the reason to skip a case with a counted role that needs a host for each instance, when two are here.
 func tooFewHosts(c *compile.Case) string {
 	here := make(map[string]bool)
 	for _, role := range c.Roles {
@@ -196,7 +202,7 @@ func tooFewHosts(c *compile.Case) string {
 	return ""
 }
 
-// tooFewHugePages is the reason of a case with more buffers in huge pages than there are pages.
+// tooFewHugePages is the reason to skip a case that needs more huge pages than there are.
 func tooFewHugePages(c *compile.Case) string {
 	var sizes []int
 	for _, role := range c.Roles {
@@ -221,7 +227,7 @@ func tooFewHugePages(c *compile.Case) string {
 		return ""
 	}
 	return fmt.Sprintf(
-		"its buffers need %d huge pages of %d KiB, and %d are free (/proc/sys/vm/nr_hugepages)", need, pages.Size>>10,
+		"its buffers need %d huge pages of %dKiB, and %d are free (/proc/sys/vm/nr_hugepages)", need, pages.Size>>10,
 		pages.Free,
 	)
 }

@@ -12,8 +12,8 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// Surroundings are the values of compile.Surroundings: those of the device of the case's first role, or else of the
-// provider's default; and of the roles that the conditions mention.
+// Surroundings returns the values of compile.Surroundings. They are those of the device of the case's first role, or
+// the provider's default, and of the roles that the conditions mention.
 func Surroundings(on testbed.Providers, c *compile.Case, conditions ...*compile.Requirement) (expression.Env, error) {
 	provider := on.First()
 	device, err := provider.DefaultDevice()
@@ -45,15 +45,26 @@ func Surroundings(on testbed.Providers, c *compile.Case, conditions ...*compile.
 		slices.ContainsFunc(ports, func(port rdmacore.Port) bool {
 			return port.LinkLayer == rdmacore.LinkLayerEthernet
 		})
-	guests := make(map[string]any)
+	guests, programs := make(map[string]any), make(map[string]any)
 	for _, role := range c.Roles {
 		if role.Guest != nil {
 			guests[role.Written()] = role.Guest.Missing == ""
 		}
+		if role.Program != nil {
+			programs[role.Written()] = missingProgram(on, role) == ""
+		}
+	}
+	for _, role := range c.Elsewhere { // the process that plays it decides
+		if role.Guest != nil {
+			guests[role.Written()] = true
+		}
+		if role.Program != nil {
+			programs[role.Written()] = true
+		}
 	}
 	places, err := testbed.Places(on, c.Roles)
 	if err != nil {
-		places = make([]testbed.Place, 2) // nothing is distinct, and the testbed will say what is missing
+		places = make([]testbed.Place, 2) // the testbed reports what is missing
 	}
 	maps.Copy(env, expression.Env{
 		"provider":  providerFacts(provider),
@@ -63,6 +74,7 @@ func Surroundings(on testbed.Providers, c *compile.Case, conditions ...*compile.
 		"driver":    environment.Driver(provider.Name(), device.Name()),
 		"fault":     map[string]any{"link": faults, "cm": faults, "data": faults, "device": faults, "packet": packets},
 		"guest":     guests,
+		"program":   programs,
 		"roles":     testbed.Distinct(places),
 	})
 	for _, constant := range c.Constants {
@@ -73,7 +85,15 @@ func Surroundings(on testbed.Providers, c *compile.Case, conditions ...*compile.
 	return env, nil
 }
 
-// mentionedRoles are the facts of the roles that conditions mention.
+// missingProgram is why the program of a role cannot run here; "" when it can.
+func missingProgram(on testbed.Providers, role testbed.RoleConfig) string {
+	if _, err := role.Program.Find(role.Program.Program, on.Of(role.Name).Name()); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// mentionedRoles returns the values of the roles that conditions mention.
 func mentionedRoles(on testbed.Providers, c *compile.Case, conditions []*compile.Requirement) (expression.Env, error) {
 	env := make(expression.Env)
 	for _, role := range c.Roles {
@@ -100,13 +120,13 @@ func mentionedRoles(on testbed.Providers, c *compile.Case, conditions []*compile
 	return env, nil
 }
 
-// providerFacts are what expressions see of a provider.
+// providerFacts returns the values of a provider in expressions.
 func providerFacts(provider *rdmacore.Provider) map[string]any {
-	soft := provider.Name() == testbed.Soft
+	soft := provider.Name() == rdmacore.Soft
 	return map[string]any{"name": provider.Name(), "soft": soft, "verbs": !soft, "link": provider.Link()}
 }
 
-// deviceFacts are what expressions see of a device; which of it stands where, package compile says.
+// deviceFacts returns the values of a device in expressions; package compile defines them.
 func deviceFacts(device *rdmacore.Device) (map[string]any, error) {
 	attr, err := device.Attr()
 	if err != nil {
@@ -122,7 +142,7 @@ func deviceFacts(device *rdmacore.Device) (map[string]any, error) {
 	}, nil
 }
 
-// RoleFacts are what expressions see of a role.
+// RoleFacts returns the values of a role in expressions.
 func RoleFacts(role *testbed.Role) (map[string]any, error) {
 	device, err := deviceFacts(role.Device())
 	if err != nil {
@@ -132,6 +152,9 @@ func RoleFacts(role *testbed.Role) (map[string]any, error) {
 		"name": role.Name, "address": role.Address().String(), "device": device,
 		"provider": providerFacts(role.Provider()),
 	}
+	if program := role.Program(); program != nil {
+		object["port"] = int(program.Port())
+	}
 	for _, buffer := range role.Buffers() {
 		object[buffer.Name] = buffer.View().Record()
 	}
@@ -139,7 +162,7 @@ func RoleFacts(role *testbed.Role) (map[string]any, error) {
 	return object, nil
 }
 
-// CounterFacts are the counters of a role as expressions see them.
+// CounterFacts returns the counters of a role in expressions.
 func CounterFacts(role *testbed.Role) map[string]any {
 	counters := make(map[string]any)
 	for name, value := range role.Counted() {

@@ -14,7 +14,7 @@ import (
 	"rdmarun/host/scenario/verb"
 )
 
-// TestLibraries holds each library to what a file of fragments has to be, and each fragment to have a sentence and an
+// TestLibraries checks that each library is a valid file of fragments. Each fragment must have a sentence and an
 // example that uses it.
 func TestLibraries(t *testing.T) {
 	names := standard.Names()

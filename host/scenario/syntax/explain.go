@@ -127,7 +127,7 @@ func secondColon(l badLine) *diag.Diagnostic {
 		return badIndentation(l)
 	}
 	colon += len(l.text) - len(value)
-	return l.at(colon, colon+1, "a second \": \" in one line, so this is no single value").
+	return l.at(colon, colon+1, "a second \": \" in one line, so this is not a single value").
 		WithHint("quote the value, or begin a new line for a new key")
 }
 
@@ -148,7 +148,7 @@ func unknownEscape(l badLine) *diag.Diagnostic {
 			continue
 		}
 		if !strings.ContainsRune("0abtnvfre \"/\\N_LPxuU", rune(l.text[i+1])) {
-			return l.at(i, i+2, l.text[i:i+2]+" is no escape of a double-quoted string").WithHint(
+			return l.at(i, i+2, l.text[i:i+2]+" is not an escape of a double-quoted string").WithHint(
 				"single quotes take backslashes as they are",
 			)
 		}
@@ -165,7 +165,7 @@ func tooDeep(l badLine) *diag.Diagnostic {
 
 func badIndentation(l badLine) *diag.Diagnostic {
 	return l.begin("the indentation of this line fits no line above it").
-		WithHint("keys of one mapping, and the dashes of one list, stand in one column")
+		WithHint("the keys of one mapping, and the dashes of one list, begin in one column")
 }
 
 func missingColon(l badLine) *diag.Diagnostic {
@@ -227,9 +227,9 @@ func between(text, open, end string) string {
 	return inner
 }
 
-// brackets looks for what the library's errors place worst: a bracket or a quote that is not closed,
-// or closed by another bracket.  It reads tokens only as far as that needs, and only after the
-// library has refused the file, so what it cannot judge it leaves alone.
+// brackets looks for the errors that the library places worst: a bracket or a quote that is not closed, or closed by
+// another bracket. It reads only the tokens that this needs, and only after the library has rejected the file. So it
+// ignores what it does not understand.
 func brackets(source *diag.Source) *diag.Diagnostic {
 	s := bracketScanner{source: source}
 	for s.line = 1; s.line <= source.Lines(); s.line++ {
@@ -280,7 +280,7 @@ func (s *bracketScanner) scanLine(line []rune) *diag.Diagnostic {
 	if s.quote == 0 && len(s.open) > 0 && s.beginsBlock(line[indent:], indent) {
 		return s.unclosed()
 	}
-	starts := true // startsToken of what stands before
+	starts := true // startsToken of the text before
 	for i := indent; i < len(line); i++ {
 		r := line[i]
 		if i > indent && line[i-1] != ' ' && line[i-1] != '\t' {
@@ -337,8 +337,8 @@ func (s *bracketScanner) inQuote(line []rune, i int) (skip int) {
 	return 0
 }
 
-// beginsBlock reports whether a line inside an open bracket looks like the next step or key of the
-// file: then the bracket was forgotten further up.
+// beginsBlock reports whether a line inside an open bracket looks like the next step or key of the file. Then the
+// closing bracket is missing further up.
 func (s *bracketScanner) beginsBlock(text []rune, indent int) bool {
 	line := string(text)
 	opened := s.source.Line(s.open[0].Line)

@@ -1,6 +1,8 @@
 package syntax
 
 import (
+	"fmt"
+	"io"
 	"strings"
 	"unicode/utf8"
 
@@ -53,6 +55,21 @@ type Node struct {
 // Pair is one entry of a mapping; its key is a scalar.
 type Pair struct{ Key, Value *Node }
 
+// Write writes what a value is: the same for all that are written alike, wherever they are.
+func (n *Node) Write(to io.Writer) {
+	fmt.Fprintf(to, "%d %d %q", n.Kind, n.Style, n.Value)
+	for _, pair := range n.Pairs {
+		fmt.Fprintf(to, "{%q:", pair.Key.Value)
+		pair.Value.Write(to)
+		fmt.Fprint(to, "}")
+	}
+	for _, item := range n.Items {
+		fmt.Fprint(to, "[")
+		item.Write(to)
+		fmt.Fprint(to, "]")
+	}
+}
+
 // Get returns the value of a key, or nil.
 func (n *Node) Get(key string) *Node { return n.pair(key).Value }
 
@@ -87,8 +104,8 @@ func (n *Node) IsNull() bool {
 	return n.Value == "" || n.Value == "~" || n.Value == "null"
 }
 
-// Span is the stretch of the file that a message about the node points at: the scalar, or the first
-// character of a mapping or list.
+// Span is the range of the file that a message about the node points at. It is the scalar, or the first character of a
+// mapping or list.
 func (n *Node) Span() diag.Span {
 	width := 1
 	if n.Kind == Scalar && n.Style != Literal && n.Style != Folded {
@@ -97,7 +114,7 @@ func (n *Node) Span() diag.Span {
 	return n.Source.At(n.Position, width)
 }
 
-// New makes a scalar that stands in no file, for values from a command line.
+// New makes a scalar of no file, for values from a command line.
 func New(source *diag.Source, value string) *Node {
 	return &Node{Kind: Scalar, Value: value, Source: source, Position: diag.Position{Line: 1, Column: 1}}
 }
@@ -173,18 +190,18 @@ func escapedBytes(escape string) int {
 }
 
 // Locate returns the span of value[from:to], two byte offsets into the scalar's value: where a
-// message about an expression inside the scalar points.  Where folding has moved the text too far
-// from what stands in the file, it is the scalar's own span.
+// message about an expression inside the scalar points.  Where folding has moved the text too far from that of the
+// file, it is the scalar's own span.
 func (n *Node) Locate(from, to int) diag.Span {
 	return n.Locator().Locate(from, to)
 }
 
-// Locator finds several places of one scalar, in their order: each look goes on where the last one ended, so that
+// Locator finds several places of one scalar, in their order. Each search continues where the last one ended, so that
 // all of them together read the scalar once.
 type Locator struct {
 	node *Node
-	// body is what is still to be read of a quoted scalar, column how many characters from its beginning that is,
-	// offset how many bytes of the value stand before.
+	// body is the unread rest of a quoted scalar. column is how many characters from its beginning that is, and
+	// offset how many bytes of the value are before it.
 	body           string
 	column, offset int
 	whole          diag.Span // of the scalar, once it was asked for
@@ -233,8 +250,8 @@ func (n *Node) shifted(by, width int) diag.Span {
 	return n.Source.At(diag.Position{Line: n.Position.Line, Column: n.Position.Column + by}, width)
 }
 
-// seek walks the written form and the value side by side to an offset of the value, and returns how many characters
-// that is from the opening quote; false for a place in a further line.
+// seek advances in the written form and in the value at the same time to an offset of the value. It returns how many
+// characters that is from the opening quote; false for a place in a further line.
 func (l *Locator) seek(to int) (column int, ok bool) {
 	for l.column > 0 && l.offset < to && l.body != "" {
 		piece, bytes := l.node.escape(l.body)
@@ -248,8 +265,7 @@ func (l *Locator) seek(to int) (column int, ok bool) {
 	return l.column, l.column > 0 && l.offset >= to
 }
 
-// locateLiteral finds a place in a "|" block.  Its lines stand below its position, unchanged but for
-// their indentation.
+// locateLiteral finds a place in a "|" block.  Its lines are below its position, unchanged but for their indentation.
 func (n *Node) locateLiteral(from, width int) (diag.Span, bool) {
 	before := n.Value[:from]
 	line := n.Position.Line + 1 + strings.Count(before, "\n")

@@ -1,9 +1,8 @@
 // Package syntax turns the bytes of a scenario into a tree of nodes with positions.
 //
-// It is the only package that imports a YAML library.  The library's own error positions are not to
-// be trusted (an unclosed "[" is reported on line 1, "a: b: c" without any line), so syntax finds
-// the place itself.  It also looks for what the library lets pass: duplicate keys, several documents,
-// tags, and aliases that expand without end.
+// It is the only package that imports a YAML library. The library's own error positions are not reliable: an unclosed
+// "[" is reported on line 1, "a: b: c" without any line. So syntax finds the place itself. It also checks for what the
+// library accepts: duplicate keys, several documents, tags, and aliases that expand without end.
 package syntax
 
 import (
@@ -102,11 +101,6 @@ func decode(text string) (root, second *yaml.Node, err error) {
 // isText refuses what no YAML parser should see, with the exact place.
 func isText(source *diag.Source, errors *diag.List) bool {
 	text := source.Text
-	if len(text) > MaxBytes {
-		errors.Report(diag.TooLarge, source.Start(), "the file has more than %d MiB", MaxBytes>>20).
-			WithHint("a scenario is a page or two; large data belongs in a file of its own")
-		return false
-	}
 	if strings.HasPrefix(text, "\xff\xfe") || strings.HasPrefix(text, "\xfe\xff") {
 		errors.Report(diag.NotText, source.Start(), "the file is UTF-16, and scenarios are UTF-8").
 			WithHint("iconv -f UTF-16 -t UTF-8 %s", source.Name)
@@ -118,6 +112,11 @@ func isText(source *diag.Source, errors *diag.List) bool {
 			min(len(text), binaryHead),
 		).
 			WithHint("a scenario is YAML text; a guest is run by: rdmarun guest run %s", source.Name)
+		return false
+	}
+	if len(text) > MaxBytes {
+		errors.Report(diag.TooLarge, source.Start(), "the file has more than %dMiB", MaxBytes>>20).
+			WithHint("a scenario is a page or two; large data belongs in a file of its own")
 		return false
 	}
 	for i := 0; i < len(text); {
@@ -140,8 +139,8 @@ func isText(source *diag.Source, errors *diag.List) bool {
 type converter struct {
 	source *diag.Source
 	errors *diag.List
-	// done holds the finished nodes that have an anchor, and nil for those in work: an alias to one of
-	// the latter stands inside of what it names.
+	// done has the finished nodes that have an anchor, and nil for unfinished ones. An alias to one of the latter
+	// is inside of the node that it names.
 	done map[*yaml.Node]*Node
 	// size is the number of nodes with aliases expanded: what a walk over the tree will visit.
 	size  int
@@ -222,7 +221,7 @@ func (c *converter) alias(n *yaml.Node, at diag.Span) *Node {
 	switch {
 	case known && node == nil:
 		c.full = true
-		c.errors.Report(diag.AliasExpansion, at, "*%s stands inside of what it names, so it has no end", n.Value)
+		c.errors.Report(diag.AliasExpansion, at, "*%s is inside of what it names, so it has no end", n.Value)
 		return nil
 	case !known:
 		return nil // the anchor stood in a part that was refused
@@ -247,7 +246,7 @@ func (c *converter) pairs(node *Node, n *yaml.Node, depth int) {
 		}
 		if earlier := first[key.Value]; earlier != nil {
 			c.errors.Report(
-				diag.DuplicateKey, key.Span(), "%q stands in this mapping already, in line %d", key.Value,
+				diag.DuplicateKey, key.Span(), "%q is in this mapping already, in line %d", key.Value,
 				earlier.Position.Line,
 			).
 				WithHint("one of the two would be lost; remove one")

@@ -15,39 +15,50 @@ var form = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.:-]*$`)
 func IsTag(text string) bool { return form.MatchString(text) }
 
 // Expression is a condition on the tags of a case, or on the words of its name.  The nil Expression holds for all.
-type Expression struct{ holds condition }
+type Expression struct {
+	holds condition
+	words []string
+}
+
+// Words are the words of the expression, in order.
+func (e *Expression) Words() []string {
+	if e == nil {
+		return nil
+	}
+	return e.words
+}
 
 // Matches reports whether the condition holds for those tags.
 func (e *Expression) Matches(tags []string) bool {
-	return e.Holds(func(tag string) bool { return slices.Contains(tags, tag) })
+	return e.holdsFor(func(tag string) bool { return slices.Contains(tags, tag) })
 }
 
 // Within reports whether the condition holds for the words that are somewhere in a text, in upper or lower case.
 func (e *Expression) Within(text string) bool {
 	text = strings.ToLower(text)
-	return e.Holds(func(word string) bool { return strings.Contains(text, strings.ToLower(word)) })
+	return e.holdsFor(func(word string) bool { return strings.Contains(text, strings.ToLower(word)) })
 }
 
-// Holds reports whether the condition holds, where has reports whether each of its words holds.
-func (e *Expression) Holds(has func(word string) bool) bool { return e == nil || e.holds(has) }
+// holdsFor reports whether the condition holds, where has reports whether each of its words holds.
+func (e *Expression) holdsFor(has func(word string) bool) bool { return e == nil || e.holds(has) }
 
-// Error is what is wrong with an expression, and where.
-type Error struct {
+// syntaxError is what is wrong with an expression, and where.
+type syntaxError struct {
 	Text    string
 	Offset  int // in bytes
 	Message string
 }
 
-func (e *Error) Error() string {
+func (e *syntaxError) Error() string {
 	return fmt.Sprintf("%q, at character %d: %s", e.Text, e.Offset+1, e.Message)
 }
 
 // deepest bounds the nesting of parentheses and negations.
 const deepest = 100
 
-// Parse reads an expression: tags joined by && and ||, negated by !, grouped by parentheses, in the order of precedence
-// of C and Go; the words and, or and not stand for those, as in Python.  A tag is any other word without those
-// characters and spaces.
+// Parse reads an expression: tags joined by && and ||, negated by !, and grouped by parentheses. The order of
+// precedence is that of C and Go. The words and, or and not mean the same, as in Python. A tag is any other word
+// without those characters and spaces.
 func Parse(text string) (*Expression, error) {
 	p := &parser{text: text}
 	p.advance()
@@ -56,9 +67,9 @@ func Parse(text string) (*Expression, error) {
 		return nil, err
 	}
 	if p.token != "" {
-		return nil, p.fail("%q is not expected here; join tags by && or ||", p.token)
+		return nil, p.fail("%q is not expected here; join words by && or ||", p.written())
 	}
-	return &Expression{holds}, nil
+	return &Expression{holds, p.words}, nil
 }
 
 type condition = func(has func(word string) bool) bool
@@ -104,9 +115,10 @@ func (p *parser) not(depth int) (condition, error) {
 	case p.token == "(":
 		return p.group(depth)
 	case isOperator(p.token[0]):
-		return nil, p.fail("a word is missing before %q", p.token)
+		return nil, p.fail("a word is missing before %q", p.written())
 	}
 	tag := p.token
+	p.words = append(p.words, tag)
 	p.advance()
 	return func(has func(string) bool) bool { return has(tag) }, nil
 }
@@ -132,7 +144,11 @@ type parser struct {
 	token string
 	at    int // where the token begins
 	next  int // where the next one is looked for
+	words []string
 }
+
+// written is the token as the text has it.
+func (p *parser) written() string { return p.text[p.at:p.next] }
 
 func isOperator(c byte) bool { return strings.IndexByte("!&|()", c) >= 0 }
 
@@ -171,5 +187,5 @@ func (p *parser) advance() {
 }
 
 func (p *parser) fail(format string, args ...any) error {
-	return &Error{p.text, p.at, fmt.Sprintf(format, args...)}
+	return &syntaxError{p.text, p.at, fmt.Sprintf(format, args...)}
 }

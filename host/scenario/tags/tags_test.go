@@ -56,12 +56,25 @@ func TestWithin(t *testing.T) {
 	}
 }
 
+func TestWords(t *testing.T) {
+	e, err := Parse("smoke and !(slow || rc.read/2)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(e.Words(), " "); got != "smoke slow rc.read/2" {
+		t.Error(got)
+	}
+	if (*Expression)(nil).Words() != nil {
+		t.Error("no expression has words")
+	}
+}
+
 func TestErrors(t *testing.T) {
 	tests := map[string]string{
 		"":                                 "at character 1: a word is missing",
 		"a &&":                             "at character 5: a word is missing",
 		"&& a":                             `at character 1: a word is missing before "&&"`,
-		"a b":                              `at character 3: "b" is not expected here; join tags by && or ||`,
+		"a b":                              `at character 3: "b" is not expected here; join words by && or ||`,
 		"a & b":                            `at character 3: "&" is not expected here`,
 		"(a || b":                          "at character 1: this ( is never closed",
 		"a)":                               `at character 2: ")" is not expected here`,

@@ -52,6 +52,8 @@ func TestRoleAddress(t *testing.T) {
 		{RoleConfig{}, 248, "127.0.0.249"},
 		{RoleConfig{}, 249, "127.0.1.0"},
 		{RoleConfig{}, 500, "127.0.2.1"},
+		{RoleConfig{}, 250*256 - 1, "127.1.0.0"}, // 64 counted roles have so many instances
+		{RoleConfig{}, 250*256 + 1, "127.1.0.2"},
 		{RoleConfig{Guest: &GuestConfig{}}, 5, "127.0.0.1"},
 		{RoleConfig{Port: 1}, 2, "127.0.0.3"},
 		{RoleConfig{GID: "127.0.0.1"}, 3, "127.0.0.4"},
@@ -87,8 +89,8 @@ func TestAddressOfGID(t *testing.T) {
 		"::ffff:10.0.0.1": "10.0.0.1",
 		"3":               "2001:db8::7",
 		"2001:db8::7":     "2001:db8::7",
-		"0":               "GID 0 of soft0 port 1 stands for no IP address",
-		"fe80::1":         "GID fe80::1 of soft0 port 1 stands for no IP address",
+		"0":               "GID 0 of soft0 port 1 is no IP address",
+		"fe80::1":         "GID fe80::1 of soft0 port 1 is no IP address",
 		"2":               "has no GID 2; it has 0 fe80::1, 1 10.0.0.1, 3 2001:db8::7",
 		"10.0.0.9":        "has no GID 10.0.0.9; it has",
 	} {

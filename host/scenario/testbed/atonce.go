@@ -8,8 +8,8 @@ import (
 // ErrSibling is the cause of a branch's end when another has failed.
 var ErrSibling = errors.New("another branch failed")
 
-// AtOnce runs f so often at the same time, each in a goroutine of its own that works only while it has the lock of the
-// testbed.  It ends when all have ended; the first error cancels the others, and is what it returns.
+// AtOnce runs f so often at the same time. Each runs in a goroutine of its own that works only while it has the lock
+// of the testbed. It ends when all have ended; the first error cancels the others, and is what it returns.
 func (t *Testbed) AtOnce(ctx context.Context, count int, f func(ctx context.Context, i int) error) error {
 	running, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -22,22 +22,22 @@ func (s *signal) broadcast() {
 	s.changed = make(chan struct{})
 }
 
-// errGuestEnded means that a guest can bring about no change any more.
-var errGuestEnded = errors.New("the guest has ended")
+// errExecutableEnded means that a guest or a program can bring about no change any more.
+var errExecutableEnded = errors.New("it has ended")
 
-// await waits, without the lock of the testbed, until changed is closed, or a guest that may bring the change about has
-// ended: errGuestEnded; nil for no guest.
-func (t *Testbed) await(ctx context.Context, changed <-chan struct{}, guest *Guest) (err error) {
+// await waits, without the lock of the testbed, until changed is closed. It returns errExecutableEnded if a guest or a
+// program that may cause the change has ended; nil for none.
+func (t *Testbed) await(ctx context.Context, changed <-chan struct{}, by executable) (err error) {
 	var ended <-chan struct{}
-	if guest != nil && guest.running != nil {
-		ended = guest.running.Done()
+	if by != nil {
+		ended = by.done()
 	}
 	t.Unlocked(func() { err = t.Clock().Await(ctx, changed, ended) })
 	select {
 	case <-changed:
 		return nil
 	case <-ended:
-		return errGuestEnded
+		return errExecutableEnded
 	default:
 		return err
 	}
@@ -123,9 +123,9 @@ type Branch struct {
 // Gathering are the branches and roles that meet at a barrier step.
 type Gathering struct {
 	Name string
-	// Roles with guests that must come if they run.  Roles that steps drive are there by the step itself.
+	// Roles with guests that must come if they were started.  Roles that steps drive are there by the step itself.
 	Roles []string
-	// Own are the branches that the step stands in, Others those that must come, too.
+	// Own are the branches that the step is in, Others those that must come, too.
 	Own    []int
 	Others []Branch
 }
@@ -133,8 +133,9 @@ type Gathering struct {
 // String is the barrier's name.
 func (g Gathering) String() string { return g.Name }
 
-// Barrier is the step: it waits until every branch of the gathering and every guest among its roles that runs
-// has arrived, and releases them once meet has met those on other hosts; nil where all are here.
+// Barrier is the step. It waits until every branch of the gathering and every guest of its roles has arrived, and fails
+// if a guest ends before it comes.
+// It releases them once meet has met those on other hosts. meet is nil if all are here.
 func (t *Testbed) Barrier(ctx context.Context, gathering Gathering, meet func(ctx context.Context) error) error {
 	here := t.barriers.arriveBranches(gathering)
 	defer t.barriers.leaveStep(here)
@@ -150,7 +151,11 @@ func (t *Testbed) Barrier(ctx context.Context, gathering Gathering, meet func(ct
 		if len(guests) > 0 {
 			first = t.byName[guests[0]].guest
 		}
-		if err = t.await(ctx, changed, first); err != nil {
+		var by executable
+		if first != nil {
+			by = first
+		}
+		if err = t.await(ctx, changed, by); err != nil {
 			return stillClosed(gathering.Name, err, first, guests, branches)
 		}
 	}
@@ -177,7 +182,7 @@ func (b *barriers) open(here *barrier, name string) {
 	here.arrival.broadcast()
 }
 
-// arriveBranches notes the arrival of the branches that the step stands in.
+// arriveBranches notes the arrival of the branches that the step is in.
 func (b *barriers) arriveBranches(gathering Gathering) *barrier {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -190,8 +195,9 @@ func (b *barriers) arriveBranches(gathering Gathering) *barrier {
 	return here
 }
 
-// missing lists the guests that run here and the branches that have not arrived.  changed is nil when another step has
-// opened the barrier.
+// missing lists the guests and the branches that have not arrived.  A guest that was not started, and one with an end
+// that a step has seen, need not come.  One that has ended otherwise is the first: it cannot.  changed is nil when
+// another step has opened the barrier.
 func (t *Testbed) missing(
 	here *barrier, gathering Gathering,
 ) (guests, branches []string, changed <-chan struct{}, err error) {
@@ -205,8 +211,12 @@ func (t *Testbed) missing(
 		if err != nil {
 			return nil, nil, nil, err
 		}
-		if role.guest != nil && role.guest.Running() && !slices.Contains(here.guests, name) {
+		switch {
+		case role.guest == nil || role.guest.done() == nil || slices.Contains(here.guests, name):
+		case running(role.guest):
 			guests = append(guests, name)
+		case !role.guest.seen:
+			guests = slices.Insert(guests, 0, name) // before those that can still come
 		}
 	}
 	for _, other := range gathering.Others {
@@ -224,19 +234,21 @@ func (t *Testbed) missing(
 func stillClosed(name string, err error, first *Guest, guests, branches []string) *Failure {
 	failure := &Failure{What: fmt.Sprintf("barrier %q stays closed", name)}
 	switch {
-	case errors.Is(err, errGuestEnded):
-		result := first.ended()
+	case errors.Is(err, errExecutableEnded):
+		result := first.end()
 		failure.What = fmt.Sprintf("the guest of role %s ended before it came to barrier %q", guests[0], name)
 		failure.Expected = "rdma.barrier(" + name + ")"
 		failure.Got = fmt.Sprintf("%s, exit code %d", result.Outcome, result.Exit)
-		failure.Hint = result.Reason
+		failure.Hint, failure.Ended = result.Reason, result.cause()
 	case first != nil:
+		failure.Late = true
 		failure.Expected = "the guests of " + strings.Join(guests, ", ")
 		failure.Got = "they run, but have not called rdma.barrier(" + name + ")"
 	default:
+		failure.Late = true
 		failure.Expected = strings.Join(branches, ", ")
 		failure.Got = "no such step of them"
-		failure.Hint = "a branch that ends, or whose `if` leaves the step out, never comes"
+		failure.Hint = "a branch that ends, or that leaves the step out by `if`, never comes"
 	}
 	return failure
 }

@@ -169,7 +169,7 @@ func (b *Buffer) View() BufferView { return b.view }
 // Filling is what is written to a stretch of memory.
 type Filling struct {
 	Bytes []byte
-	// Repeated bytes fill the stretch to its end; others stand once at its beginning.
+	// Repeated bytes fill the stretch to its end; others are written once, at its beginning.
 	Repeated bool
 }
 

@@ -12,8 +12,8 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// WaitAsync returns the next asynchronous event of the role: of its queue pairs and queues, or of its device, which
-// gives each event to one waiting step.  ok is false when none came before waiting ended.
+// WaitAsync returns the next asynchronous event of the role. It is of its queue pairs and queues, or of its device. A
+// device gives each event to one waiting step. ok is false when none came before waiting ended.
 func (r *Role) WaitAsync(waiting context.Context) (event rdmacore.AsyncEvent, ok bool, err error) {
 	for {
 		event, err = r.nextAsync(waiting)
@@ -60,8 +60,8 @@ func (r *Role) moveTo(device *rdmacore.Device) {
 	}
 }
 
-// subject finds the endpoint of an event, nil for other objects; where names what the event is about, "" for the events
-// of ports and devices.
+// subject finds the endpoint of an event, nil for other objects. where names what the event is about, "" for the
+// events of ports and devices.
 func (t *Testbed) subject(event rdmacore.AsyncEvent) (endpoint *Endpoint, where string) {
 	for _, role := range t.roles {
 		for _, endpoint := range role.living {
@@ -175,6 +175,9 @@ func (o *owners) of(event rdmacore.AsyncEvent) *Role {
 
 // HoldEvents sets whether events that steps read from now on stay unacknowledged until AckEvent.
 func (r *Role) HoldEvents(hold bool) error {
+	if r.program != nil {
+		return r.program.holdEvents(hold)
+	}
 	if err := r.channel.HoldEvents(hold); err != nil {
 		return err
 	}
@@ -224,8 +227,8 @@ func (t *Testbed) Leftovers() []string {
 		if role.dead {
 			continue
 		}
-		if role.guest != nil {
-			if left := role.guest.leftover(); left != "" {
+		if role.executable() != nil {
+			if left := role.leftover(); left != "" {
 				found = append(found, left)
 			}
 			continue
@@ -239,25 +242,12 @@ func (t *Testbed) Leftovers() []string {
 	return found
 }
 
-// mostNamed bounds how many are named of the guests that a case was cut off with, and of a queue's completions.
-const mostNamed = 10
+// maxNamed bounds how many are named of the guests and programs that a case was cut off with, and of a queue's
+// completions.
+const maxNamed = 10
 
-// RunningGuests names the guests that no step has waited for, and that still run: of many, the first.
-func (t *Testbed) RunningGuests() []string {
-	var found []string
-	for _, role := range t.roles {
-		if role.guest != nil && role.guest.Running() {
-			found = append(found, role.guest.stillRuns())
-		}
-	}
-	if more := len(found) - mostNamed; more > 0 {
-		found = append(found[:mostNamed], fmt.Sprintf("and %d guests more", more))
-	}
-	return found
-}
-
-// leftovers takes what is on the endpoint's completion queues, at most as many as fit into each: a queue may be filled
-// while this empties it.  Of many the first are named.
+// leftovers takes what is on the endpoint's completion queues, at most as many as fit into each, because a queue may
+// be filled meanwhile. It names only the first of many.
 func (e *Endpoint) leftovers() (found []string) {
 	if e.IgnoreLeftovers {
 		return nil
@@ -268,7 +258,7 @@ func (e *Endpoint) leftovers() (found []string) {
 		taken := 0
 		for n := 1; err == nil && n > 0 && taken < cq.Entries(); taken += n {
 			n, err = cq.Poll(batch[:])
-			for _, wc := range batch[:min(n, max(mostNamed-taken, 0))] {
+			for _, wc := range batch[:min(n, max(maxNamed-taken, 0))] {
 				text := fmt.Sprintf(
 					"%s %s: a completion on the %s queue: wr_id %d %s", e.Role.Name, e.Name, direction, wc.WRID,
 					wc.Status,
@@ -279,7 +269,7 @@ func (e *Endpoint) leftovers() (found []string) {
 				found = append(found, text)
 			}
 		}
-		if more := taken - mostNamed; more > 0 {
+		if more := taken - maxNamed; more > 0 {
 			found = append(
 				found,
 				fmt.Sprintf("%s %s: and %d completions more on the %s queue", e.Role.Name, e.Name, more, direction),

@@ -84,7 +84,7 @@ func TestLostEvents(t *testing.T) {
 		t.Errorf("%q, want the event of the device", found)
 	}
 	if found := l.Leftovers(); len(found) != 0 {
-		t.Errorf("%q was told already", found)
+		t.Errorf("%q was reported already", found)
 	}
 }
 

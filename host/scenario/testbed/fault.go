@@ -22,8 +22,8 @@ type Fault struct {
 	repair  func() error // what Heal does after it; nil: nothing
 }
 
-// Break begins a fault between two roles, whose addresses it fills in.  A provider that is here applies it, that of the
-// first role if possible: it sees what its role sends and what comes to it.
+// Break begins a fault between two roles, and fills in their addresses.  A provider that is here applies it, that of
+// the first role if possible: it sees what its role sends and what comes to it.
 func (t *Testbed) Break(from, to string, fault rdmacore.Fault) (*Fault, error) {
 	var here []*Role
 	var addresses [2]netip.Addr
@@ -37,6 +37,9 @@ func (t *Testbed) Break(from, to string, fault rdmacore.Fault) (*Fault, error) {
 			return nil, err
 		}
 	}
+	if between := programsOf(here); between != nil && len(between) == len(here) {
+		return t.breakPrograms(between, from, fault)
+	}
 	if addresses[0] == addresses[1] {
 		return nil, &Failure{
 			What: fmt.Sprintf("roles %s and %s have one address, so there is no link between them", from, to),
@@ -49,24 +52,70 @@ func (t *Testbed) Break(from, to string, fault rdmacore.Fault) (*Fault, error) {
 				"roles %s and %s are on providers that do not reach each other, so there is no link between them", from,
 				to,
 			),
-			Hint: IslandHint,
+			Hint: LocalOnlyHint,
 		}
 	}
 	fault.From, fault.To = addresses[0], addresses[1]
-	by := here[0].provider
-	if !by.CanFault() {
-		by = here[len(here)-1].provider
+	by := here[0]
+	if by.program != nil || !by.provider.CanFault() {
+		by = here[len(here)-1]
 	}
-	return t.newFault(fault, by)
+	return t.newFault(fault, by.provider)
+}
+
+// programsOf are the roles that programs play.
+func programsOf(roles []*Role) (programs []*Role) {
+	for _, role := range roles {
+		if role.program != nil {
+			programs = append(programs, role)
+		}
+	}
+	return programs
+}
+
+// breakPrograms begins a fault between two programs.  They have one address, so the first that runs applies it to what
+// it sends and receives.  A fault with a direction applies to one of these.
+func (t *Testbed) breakPrograms(programs []*Role, from string, fault rdmacore.Fault) (*Fault, error) {
+	for _, role := range programs {
+		switch {
+		case !fault.Directed:
+		case role.Name == from:
+			fault.Side = rdmacore.FaultSent
+		default:
+			fault.Side = rdmacore.FaultReceived
+		}
+		if device := role.program.device; device != nil && running(role.program) {
+			return t.newFaultOf(func() (func() (int, error), error) { return device.Fault(fault) })
+		}
+	}
+	return nil, &Failure{
+		What: fmt.Sprintf("no program of role %s runs on soft", programs[0].Name),
+		Hint: "a step `program: start` comes first, and on a real device nothing can be lost on request",
+	}
 }
 
 // newFault puts a fault in force on providers until Heal or the end of the case.
 func (t *Testbed) newFault(fault rdmacore.Fault, by ...*rdmacore.Provider) (*Fault, error) {
+	var apply []func() (func() (int, error), error)
+	for _, provider := range by {
+		apply = append(apply, func() (func() (int, error), error) {
+			rule, err := provider.Fault(fault)
+			if err != nil {
+				return nil, err
+			}
+			return rule.Heal, nil
+		})
+	}
+	return t.newFaultOf(apply...)
+}
+
+// newFaultOf puts a fault in force, which each of apply does at one place and returns what ends it there.
+func (t *Testbed) newFaultOf(apply ...func() (heal func() (int, error), err error)) (*Fault, error) {
 	f := &Fault{testbed: t}
-	var rules []*rdmacore.FaultRule
+	var rules []func() (int, error)
 	heal := func() error {
 		for len(rules) > 0 {
-			lost, err := rules[0].Heal()
+			lost, err := rules[0]()
 			if err != nil {
 				return err
 			}
@@ -76,8 +125,8 @@ func (t *Testbed) newFault(fault rdmacore.Fault, by ...*rdmacore.Provider) (*Fau
 		}
 		return nil
 	}
-	for _, provider := range by {
-		rule, err := provider.Fault(fault)
+	for _, each := range apply {
+		rule, err := each()
 		if err != nil {
 			return nil, errors.Join(err, heal())
 		}
@@ -87,7 +136,7 @@ func (t *Testbed) newFault(fault rdmacore.Fault, by ...*rdmacore.Provider) (*Fau
 	return f, nil
 }
 
-// breakable are the providers whose devices can be broken: that of a role, or of all roles.
+// breakable are the providers with devices that can be broken: that of a role, or of all roles.
 func (t *Testbed) breakable(of *Role) []*rdmacore.Provider {
 	if of != nil {
 		return []*rdmacore.Provider{of.provider}
@@ -138,7 +187,7 @@ func (f *Fault) Heal() (lost int, err error) {
 	return f.lost, err
 }
 
-// RemoveDevice removes the device of a role, or of all roles whose provider can lose it.
+// RemoveDevice removes the device of a role, or of all roles on providers that can lose it.
 func (t *Testbed) RemoveDevice(of *Role) (*Fault, error) {
 	by := t.breakable(of)
 	f, err := t.newFault(rdmacore.Fault{Action: rdmacore.FaultRemoveDevice}, by...)
@@ -157,8 +206,8 @@ func (t *Testbed) ChangeAddress(of *Role) (*Fault, error) {
 	return f, err
 }
 
-// reopenDevices gives the roles of providers what they had at their beginning on the device that is back: it is a new
-// one, and objects of the old one are of no use any more.
+// reopenDevices gives the roles of providers what they had at their beginning, on the device that has returned. It is
+// a new device, and objects of the old one cannot be used any more.
 func (t *Testbed) reopenDevices(of []*rdmacore.Provider) error {
 	for _, role := range t.roles {
 		if role.dead || !slices.Contains(of, role.provider) {
@@ -177,7 +226,7 @@ func (r *Role) reopen() error {
 		return err
 	}
 	r.moveTo(device)
-	if r.guest != nil {
+	if r.executable() != nil {
 		return nil
 	}
 	if r.pd, err = device.AllocPD(); err != nil {

@@ -75,7 +75,7 @@ func freeAll(entries []*free) []error {
 // Close frees everything in the reverse order of its making and returns what could not be freed.
 func (t *Testbed) Close() []error {
 	var failures []error
-	t.stopGuests()
+	t.stopExecutables()
 	for _, role := range t.roles {
 		if err := role.acknowledge(); err != nil {
 			failures = append(failures, fmt.Errorf("acknowledge events of role %s: %w", role.Name, err))
@@ -86,26 +86,9 @@ func (t *Testbed) Close() []error {
 	return failures
 }
 
-// stopGuests ends all guests at once: each has the same time to end by itself.  On a virtual clock, on
-// which the caller acts, all are asked before one goes on.
-func (t *Testbed) stopGuests() {
-	clock := t.Clock()
-	var stopped []<-chan struct{}
-	for _, role := range t.roles {
-		if role.guest != nil && role.guest.Running() {
-			stopped = append(stopped, clock.Launch(func() { role.guest.running.Stop(context.Background()) }))
-		}
-	}
-	clock.Outside(func() {
-		for _, each := range stopped {
-			<-each
-		}
-	})
-}
-
-// Kill ends a role as the death of its process would: a guest is stopped, and everything of another role is
-// destroyed, the newest first, as the kernel does for a process that has died.  Its peers see what they
-// would see then.  Its queues are lost with what is on them.
+// Kill ends a role as the death of its process would. A guest is stopped, and a program gets SIGKILL. Everything of
+// another role is destroyed, the newest first, as the kernel does for a process that has died. Its peers see what they
+// would see then. Its queues are lost with what is on them.
 func (r *Role) Kill(ctx context.Context) error {
 	if r.dead {
 		return &Failure{What: fmt.Sprintf("role %s is dead already", r.Name)}
@@ -117,8 +100,11 @@ func (r *Role) Kill(ctx context.Context) error {
 			return &Failure{What: fmt.Sprintf("the guest of role %s was not started", r.Name)}
 		}
 		r.testbed.Unlocked(func() { r.guest.running.Stop(ctx) })
-		r.guest.ended()
+		r.guest.end()
 		return nil
+	}
+	if r.program != nil {
+		return r.program.kill(ctx)
 	}
 	if err := r.acknowledge(); err != nil {
 		return err
@@ -158,12 +144,12 @@ func (t *Testbed) Busy(ctx context.Context, what string, f func(ctx context.Cont
 		if err := role.alive(); err != nil {
 			return err
 		}
-		if role.guest != nil {
-			return &Failure{What: fmt.Sprintf("role %s is a guest, which works for itself", role.Name)}
+		if p := role.executable(); p != nil {
+			return &Failure{What: fmt.Sprintf("role %s is a %s, which works for itself", role.Name, p.what())}
 		}
 		entry := role.deferFree(what, func() error {
 			cancel(&Failure{
-				What: fmt.Sprintf("role %s died during %s", role.Name, what), Hint: "a step beside this one killed it",
+				What: fmt.Sprintf("role %s died during %s", role.Name, what), Hint: "a parallel step killed it",
 			})
 			t.Clock().Outside(func() { <-done })
 			return nil

@@ -6,14 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"rdmarun/host/guest"
 )
 
 // GuestConfig is a role played by a WebAssembly program.
 type GuestConfig struct {
-	Module string // path of the .wasm file, for a script the engine's
-	Args   []string
+	guest.Code // for a script the engine's
+	Args       []string
 	// Script is what the engine runs; nil for a module.
 	Script *guest.Script
 	// File is the script's own file, "" where it has none.
@@ -31,25 +33,25 @@ type GuestConfig struct {
 func (c *GuestConfig) Files() []string {
 	switch {
 	case c.Script == nil:
-		return append([]string{c.Module}, c.Inputs...)
+		return append(c.Code.Files(), c.Inputs...)
 	case c.File != "":
 		return append([]string{c.File}, c.Inputs...)
 	}
 	return c.Inputs
 }
 
-// GuestInput is what a guest finds when it starts, in addition to its arguments.
-type GuestInput struct {
+// Input is what a guest or a program finds when it starts, in addition to its arguments.
+type Input struct {
 	Env   map[string]string
 	Stdin string
 	Files map[string]string // by path, which begins with no slash
-	// Deny and Rules are what it may not do.
+	// Deny and Rules are what a guest may not do.
 	Deny  guest.Capabilities
 	Rules guest.Rules
 }
 
 // String counts what it has.
-func (i GuestInput) String() string {
+func (i Input) String() string {
 	var words []string
 	for _, each := range []struct {
 		name  string
@@ -68,30 +70,19 @@ func (i GuestInput) String() string {
 // GuestStarter compiles and starts guests.
 type GuestStarter interface {
 	// Start returns when the guest runs; ctx bounds its whole life.
-	Start(ctx context.Context, module string, config guest.Config) (RunningGuest, error)
+	Start(ctx context.Context, code guest.Code, config guest.Config) (RunningGuest, error)
 }
 
 // RunningGuest is a guest that was started: a *guest.Guest, or what a test has in its place.
 type RunningGuest interface {
 	Done() <-chan struct{}
+	// Over reports whether the code of the guest has ended, which is before Done: its objects are freed in between.
+	Over() bool
 	Result() guest.Result
 	Call(ctx context.Context, function string, arguments ...uint64) ([]uint64, error)
 	// Where is the place of a guest that has not ended, as the end of a sentence.
 	Where() string
 	Stop(ctx context.Context) guest.Result
-}
-
-// GuestResult is how a guest ended, in the words of scenarios.
-type GuestResult struct {
-	Role string
-	// Outcome is "exited", "trapped", "timed_out", "stopped" or "failed".
-	Outcome string
-	// Exit is the guest's own exit code, or the one that stands for the outcome.
-	Exit int
-	// Reason explains every end but exit code 0.
-	Reason string
-	// Trace is the stack of a guest that trapped, a line for each function.
-	Trace string
 }
 
 // Guest is the guest of a role.
@@ -101,23 +92,31 @@ type Guest struct {
 	running RunningGuest // nil until Start
 	cancel  context.CancelFunc
 	output  []*lineWriter
-	// seen is set once a step has looked at how the guest ended.
-	seen bool
-	// kept is set for a guest of a fixture, for which no step of the case waits.
-	kept bool
+	// place is where a script was that has ended, as its engine has printed it last.  It is written until then.
+	place atomic.Pointer[string]
+	executableState
 }
 
 // Start starts the guest with the given arguments, nil for those of the role.
-func (g *Guest) Start(ctx context.Context, args []string, input GuestInput) error {
-	if g.Running() {
+func (g *Guest) Start(ctx context.Context, args []string, input Input) error {
+	if running(g) {
 		return &Failure{What: fmt.Sprintf("the guest of role %s runs already", g.role.Name)}
+	}
+	if err := unasked(g.role); err != nil {
+		return err
 	}
 	if args == nil {
 		args = g.config.Args
 	}
 	name, t := g.role.Name, g.role.testbed
 	write := func(line string) { t.Output(name, line) }
-	g.output = []*lineWriter{{write: write}, {write: write}}
+	g.place.Store(nil)
+	g.output = []*lineWriter{{write: write}, {write: func(line string) {
+		if place, is := strings.CutSuffix(line, ": the run asked the script to end"); is { // engine.c, interrupted
+			g.place.Store(&place)
+		}
+		write(line)
+	}}}
 	t.listeners.reset(name)
 	// The guest outlives the step that starts it, so the step's deadline must not be the guest's.
 	// Until it runs, it is: a module may take long to compile.
@@ -142,16 +141,16 @@ func (g *Guest) Start(ctx context.Context, args []string, input GuestInput) erro
 	if g.config.Script != nil {
 		config = g.config.Script.Configure(config)
 	}
-	running, err := t.guests.Start(life, g.config.Module, config)
+	running, err := t.guests.Start(life, g.config.Code, config)
 	if err != nil {
 		cancel()
 		return err
 	}
-	g.running, g.cancel, g.seen, g.kept = running, cancel, false, false
+	g.running, g.cancel, g.executableState = running, cancel, executableState{}
 	t.listeners.announce()
 	g.role.deferFree("guest", func() error {
 		g.running.Stop(context.Background())
-		if end := g.ended(); end.Outcome == "stopped" && end.Trace != "" {
+		if end := g.end(); end.Outcome == "stopped" && end.Trace != "" {
 			// A step may have failed waiting for its end: this is why.
 			for line := range strings.SplitSeq("the guest did not end by itself; it was stopped"+end.Trace, "\n") {
 				write(line)
@@ -165,40 +164,37 @@ func (g *Guest) Start(ctx context.Context, args []string, input GuestInput) erro
 // Streams is where the guests find each other, apart from the fabric.
 func (t *Testbed) Streams() *guest.Exchange { return t.streams }
 
-// Running reports whether the guest was started and has not ended.
-func (g *Guest) Running() bool {
+func (g *Guest) what() string             { return "guest" }
+func (g *Guest) stop(ctx context.Context) { g.running.Stop(ctx) }
+
+// maxFreeing is how long the host may take to free the objects of guests after their code has ended.
+const maxFreeing = 5 * time.Second
+
+func (g *Guest) ending(bool) time.Duration {
+	if running(g) && g.running.Over() {
+		return maxFreeing
+	}
+	return 0
+}
+
+func (g *Guest) done() <-chan struct{} {
 	if g.running == nil {
-		return false
+		return nil
 	}
-	select {
-	case <-g.running.Done():
-		return false
-	default:
-		return true
-	}
+	return g.running.Done()
 }
 
 // Wait waits until the guest has ended, and returns how.
-func (g *Guest) Wait(ctx context.Context) (GuestResult, error) {
-	running := g.running
-	if running == nil {
-		return GuestResult{}, &Failure{
-			What: fmt.Sprintf("the guest of role %s was not started", g.role.Name),
-			Hint: "a step `guest: start` comes first",
-		}
+func (g *Guest) Wait(ctx context.Context) (ExecutableEnd, error) {
+	if err := g.role.awaitEnd(ctx); err != nil {
+		return ExecutableEnd{}, err
 	}
-	t := g.role.testbed
-	var late error
-	t.Unlocked(func() { late = t.Clock().Await(ctx, running.Done(), nil) })
-	if late != nil {
-		return GuestResult{}, ctx.Err()
-	}
-	return g.ended(), nil
+	return g.end(), nil
 }
 
 // Call calls a function of the guest.  What it refuses, and a function that traps, is a Failure.
 func (g *Guest) Call(ctx context.Context, function string, arguments []uint64) (results []uint64, err error) {
-	if !g.Running() {
+	if !running(g) {
 		return nil, &Failure{
 			What: fmt.Sprintf("the guest of role %s does not run", g.role.Name),
 			Hint: "a step `guest: start` comes first, and the guest has to wait at a barrier",
@@ -213,23 +209,25 @@ func (g *Guest) Call(ctx context.Context, function string, arguments []uint64) (
 }
 
 // Stop ends the guest and returns how it ended.
-func (g *Guest) Stop(ctx context.Context) (GuestResult, error) {
-	if running := g.running; running != nil {
-		g.role.testbed.Unlocked(func() { running.Stop(ctx) })
+func (g *Guest) Stop(ctx context.Context) (ExecutableEnd, error) {
+	if err := g.role.stopAndAwait(ctx); err != nil {
+		return ExecutableEnd{}, err
 	}
-	return g.Wait(context.WithoutCancel(ctx)) // Stop returns when the guest has ended
+	return g.end(), nil
 }
 
-// ended is how the guest ended, and passes on its last output.  The testbed is locked.
-func (g *Guest) ended() GuestResult {
+// end is how the guest ended ("exited", "trapped", "timed_out", "stopped" or "failed"), and passes on its last output.
+// The testbed is locked.
+func (g *Guest) end() ExecutableEnd {
 	g.seen = true
 	g.cancel()
 	for _, output := range g.output {
 		output.flush()
 	}
 	result := g.running.Result()
-	end := GuestResult{
-		Role: g.role.Name, Outcome: strings.ReplaceAll(result.Outcome.String(), " ", "_"), Exit: result.ExitCode,
+	end := ExecutableEnd{
+		Role: g.role.Name, What: g.what(), Outcome: strings.ReplaceAll(result.Outcome.String(), " ", "_"),
+		Exit:   result.ExitCode,
 		Reason: reasonOf(result.Err),
 	}
 	var traced interface {
@@ -238,6 +236,10 @@ func (g *Guest) ended() GuestResult {
 	}
 	if errors.As(result.Err, &traced) {
 		end.Trace = traced.Trace()
+	}
+	var trap *guest.TrapError
+	if errors.As(result.Err, &trap) {
+		end.Trap = trap.Kind
 	}
 	return end
 }
@@ -250,55 +252,29 @@ func reasonOf(err error) string {
 	case err == nil:
 		return ""
 	case errors.As(err, &trap):
-		return trap.Reason
+		return trap.Reason()
 	case errors.As(err, &placed):
 		return placed.Err.Error()
 	}
 	return err.Error()
 }
 
-// Where is the place of a running guest, as the end of a sentence: ", in wait_event".
-func (g *Guest) Where() (where string) {
-	if !g.Running() {
-		return ""
-	}
+// where is the place of a running guest: ", in wait_event".  A script that computes is stopped for it: only its end
+// shows where it was.
+func (g *Guest) where() (where string) {
 	running := g.running
-	g.role.testbed.Unlocked(func() { where = running.Where() }) // else it may wait to be rid of its output
-	return ", " + where
-}
-
-func (g *Guest) stillRuns() string {
-	return fmt.Sprintf("%s: its guest still runs (guest: wait, or guest: stop)", g.role.Name)
-}
-
-// FailedGuests are the ends of the guests that no step has asked about, but of those with exit code 0.
-func (t *Testbed) FailedGuests() []GuestResult {
-	var failed []GuestResult
-	for _, role := range t.roles {
-		if g := role.guest; g != nil && g.running != nil && !g.seen && !g.Running() {
-			if end := g.ended(); end.Exit != 0 {
-				failed = append(failed, end)
-			}
+	g.role.testbed.Unlocked(func() { // else it may wait to be rid of its output
+		if where = running.Where(); where == guest.ScriptComputes {
+			running.Stop(context.Background()) // which the end of the case does a moment later
+		}
+	})
+	if place := g.place.Load(); where == guest.ScriptComputes && place != nil {
+		g.seen = true
+		if where = "at " + *place; strings.HasSuffix(where, ":1:1") { // the engine's for code that calls nothing
+			where = "outside of its functions"
 		}
 	}
-	return failed
-}
-
-// leftover describes a guest that no step has waited for.
-func (g *Guest) leftover() string {
-	switch {
-	case g.running == nil || g.seen, g.kept && g.Running():
-		return ""
-	case g.Running():
-		return g.stillRuns()
-	}
-	result := g.ended()
-	if result.Exit == 0 {
-		return ""
-	}
-	return fmt.Sprintf(
-		"%s: its guest ended with exit code %d (%s) and no step asked", g.role.Name, result.Exit, result.Outcome,
-	)
+	return ", " + where
 }
 
 // lineWriter passes on whole lines.
@@ -307,14 +283,14 @@ type lineWriter struct {
 	rest  []byte
 }
 
-// longestLine is where a guest that prints without line ends is cut.
-const longestLine = 4096
+// maxLine is where a guest that prints without line ends is cut.
+const maxLine = 4096
 
 func (w *lineWriter) Write(p []byte) (int, error) {
 	w.rest = append(w.rest, p...)
 	for {
 		end := bytes.IndexByte(w.rest, '\n')
-		if end < 0 && len(w.rest) > longestLine {
+		if end < 0 && len(w.rest) > maxLine {
 			w.flush()
 		}
 		if end < 0 {

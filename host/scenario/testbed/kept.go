@@ -20,13 +20,13 @@ type Kept struct {
 
 // keptRole is what is kept of a role.
 type keptRole struct {
-	device    *rdmacore.Device
-	guest     RunningGuest // nil for none that runs
-	living    []*Endpoint
-	endpoints map[string]*Endpoint
-	objects   map[objectName]named
-	states    map[*Endpoint]keptEndpoint
-	buffers   map[*Buffer]keptBuffer
+	device     *rdmacore.Device
+	executable <-chan struct{} // of a guest or a program that runs, closed when it has ended; nil for none
+	living     []*Endpoint
+	endpoints  map[string]*Endpoint
+	objects    map[objectName]named
+	states     map[*Endpoint]keptEndpoint
+	buffers    map[*Buffer]keptBuffer
 }
 
 // keptEndpoint is an endpoint with the state of its queue pair; that is 0 without one.
@@ -43,8 +43,8 @@ type keptBuffer struct {
 	bytes  []byte
 }
 
-// mostKept bounds the memory of buffers that is kept: with more of it nothing is.
-const mostKept = 256 << 20
+// maxKept bounds the memory of buffers that is kept: with more of it nothing is.
+const maxKept = 256 << 20
 
 // Keep notes what lives now; nil when it is too much.
 func (t *Testbed) Keep() *Kept {
@@ -62,15 +62,15 @@ func (t *Testbed) Keep() *Kept {
 			objects: maps.Clone(r.objects),
 			states:  make(map[*Endpoint]keptEndpoint), buffers: make(map[*Buffer]keptBuffer),
 		}
-		if r.guest != nil && r.guest.Running() {
-			role.guest = r.guest.running
+		if p := r.executable(); running(p) {
+			role.executable = p.done()
 		}
 		for _, endpoint := range r.living {
 			role.states[endpoint] = keptEndpoint{*endpoint, endpoint.state()}
 			k.queues[endpoint.receiveQueue()] = true
 		}
 		for _, b := range r.buffers {
-			if bytes += b.size; bytes > mostKept {
+			if bytes += b.size; bytes > maxKept {
 				return nil
 			}
 			role.buffers[b] = keptBuffer{b.mr, b.view, b.rights, slices.Clone(b.Bytes())}
@@ -134,8 +134,8 @@ func (e *Endpoint) state() rdmacore.QPState {
 	return 0
 }
 
-// Intact reports whether all that is kept is as it was: nothing of it was freed, no role or guest has ended, no device
-// has gone, and endpoints, registrations and the receives that wait for messages are what they were.
+// Intact reports whether all that is kept is unchanged. Nothing of it was freed, no role, guest or program has ended,
+// and no device was removed. Endpoints, registrations and the receives that wait for messages are what they were.
 func (t *Testbed) Intact(k *Kept) bool {
 	for queue, count := range t.receives {
 		if count != 0 && k.queues[queue] {
@@ -149,7 +149,7 @@ func (t *Testbed) Intact(k *Kept) bool {
 	}
 	for r, kept := range k.roles {
 		if r.dead || r.holding || len(r.held) > 0 || r.device != kept.device ||
-			kept.guest != nil && (r.guest.running != kept.guest || !r.guest.Running()) {
+			kept.executable != nil && (r.executable().done() != kept.executable || !running(r.executable())) {
 			return false
 		}
 		for endpoint, was := range kept.states {
@@ -167,10 +167,10 @@ func (t *Testbed) Intact(k *Kept) bool {
 	return true
 }
 
-// Guests reports whether guests go on: what they make and free meanwhile is theirs.
-func (k *Kept) Guests() bool {
+// Executables reports whether guests or programs go on: what they make and free meanwhile is theirs.
+func (k *Kept) Executables() bool {
 	for _, kept := range k.roles {
-		if kept.guest != nil {
+		if kept.executable != nil {
 			return true
 		}
 	}
@@ -212,15 +212,6 @@ func (t *Testbed) Resume(k *Kept) {
 		}
 		for b, was := range kept.buffers {
 			copy(b.Bytes(), was.bytes)
-		}
-	}
-}
-
-// KeepGuests lets the guests that run go on beyond the steps of the case: no step has to wait for them.
-func (t *Testbed) KeepGuests() {
-	for _, role := range t.roles {
-		if role.guest != nil && role.guest.Running() {
-			role.guest.kept = true
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"rdmarun/host/guest"
 )
@@ -93,6 +94,9 @@ func (r *Role) listensAt() []netip.AddrPort {
 		at, _ := r.testbed.listeners.of(r.Name)
 		return at
 	}
+	if r.program != nil {
+		return r.program.listensAt()
+	}
 	var at []netip.AddrPort
 	for _, endpoint := range r.living {
 		if endpoint.id.Listening() {
@@ -116,12 +120,52 @@ func (r *Role) AwaitListener(ctx context.Context, port uint16) (netip.AddrPort, 
 		if i := slices.IndexFunc(at, wanted); i >= 0 {
 			return at[i], nil
 		}
-		if err := t.await(ctx, changed, r.guest); err != nil {
+		if r.program != nil {
+			changed = soon()
+		}
+		if err := t.await(ctx, changed, r.executable()); err != nil {
 			failure := r.noListener(port)
-			failure.Absent = !errors.Is(err, errGuestEnded)
+			failure.Absent = !errors.Is(err, errExecutableEnded)
+			failure.Late = failure.Absent
 			return netip.AddrPort{}, failure
 		}
 	}
+}
+
+// soon is closed at the time to look again where a program listens.  The program does not report it.
+func soon() <-chan struct{} {
+	passed := make(chan struct{})
+	time.AfterFunc(10*time.Millisecond, func() { close(passed) })
+	return passed
+}
+
+// listensAt lists where the program listens: for rdma_cm, and with sockets of TCP.
+func (p *Program) listensAt() []netip.AddrPort {
+	if !running(p) {
+		return nil
+	}
+	listeners, _ := p.running.Listeners() // what cannot be read does not listen
+	at := make([]netip.AddrPort, len(listeners))
+	for i, each := range listeners {
+		at[i] = each.Address
+	}
+	return at
+}
+
+// insteadOfListening describes what a program does while a step waits for it to listen.
+func (p *Program) insteadOfListening(failure *Failure) []string {
+	switch {
+	case p.running == nil:
+		failure.Hint = "a step `program: start` comes first"
+		return []string{"its program was not started"}
+	case !running(p):
+		end := p.end()
+		failure.Hint = end.Reason
+		return []string{
+			fmt.Sprintf("its program has ended: %s, exit code %d", end.Outcome, end.Exit) + p.LastLine(),
+		}
+	}
+	return []string{"its program runs" + p.LastLine()}
 }
 
 // noListener reports that the role does not listen, and what it does instead.
@@ -135,9 +179,12 @@ func (r *Role) noListener(port uint16) *Failure {
 	for _, at := range r.listensAt() {
 		does = append(does, "it listens on "+at.String())
 	}
-	if r.guest != nil {
+	switch {
+	case r.guest != nil:
 		does = append(does, r.guest.insteadOfListening(failure)...)
-	} else {
+	case r.program != nil:
+		does = append(does, r.program.insteadOfListening(failure)...)
+	default:
 		does = append(does, r.endpointsInstead(failure)...)
 	}
 	failure.Got = strings.Join(does, "; ")
@@ -155,9 +202,9 @@ func (g *Guest) insteadOfListening(failure *Failure) []string {
 	case g.running == nil:
 		failure.Hint = "a step `guest: start` comes first"
 		return append(does, "its guest was not started")
-	case !g.Running():
-		result := g.ended()
-		failure.Hint = result.Reason
+	case !running(g):
+		result := g.end()
+		failure.Hint, failure.Ended = result.Reason, result.cause()
 		return append(does, fmt.Sprintf("its guest has ended: %s, exit code %d", result.Outcome, result.Exit))
 	}
 	if name := g.role.testbed.barriers.waitingAt(g.role.Name); name != "" {
@@ -176,7 +223,7 @@ func (r *Role) endpointsInstead(failure *Failure) []string {
 			continue
 		}
 		does = append(does, fmt.Sprintf("its endpoint %s is bound to %s", endpoint.Name, local))
-		failure.Hint = fmt.Sprintf("{role: %s, listen: {ep: %s}} in a branch beside this one", r.Name, endpoint.Name)
+		failure.Hint = fmt.Sprintf("{role: %s, listen: {ep: %s}} in a parallel branch", r.Name, endpoint.Name)
 	}
 	if len(does) == 0 && len(r.listensAt()) == 0 {
 		return []string{"it has made no endpoint that could"}

@@ -20,7 +20,7 @@ func TestGuestsListen(t *testing.T) {
 		<-ctx.Done()
 		return guest.Result{Outcome: guest.Stopped}
 	}
-	l := newTestbed(t, &lines{}, map[string]program{
+	l := newTestbed(t, &lines{}, map[string]guestFunction{
 		"late": func(ctx context.Context, start guest.Config) guest.Result {
 			<-going
 			start.Listening(guest.Listening{At: at})
@@ -38,7 +38,7 @@ func TestGuestsListen(t *testing.T) {
 		},
 		"refused": func(_ context.Context, start guest.Config) guest.Result {
 			start.Listening(guest.Listening{At: at, Err: syscall.EADDRINUSE})
-			return guest.Result{Outcome: guest.Exited, ExitCode: 1, Err: errors.New("it said so")}
+			return guest.Result{Outcome: guest.Exited, ExitCode: 1, Err: errors.New("its reason")}
 		},
 		"meets": func(ctx context.Context, start guest.Config) guest.Result {
 			if !reached(ctx, start.Barrier("up")) {
@@ -49,7 +49,7 @@ func TestGuestsListen(t *testing.T) {
 		"absent": nil,
 	})
 	for _, name := range []string{"late", "moves", "refused", "meets"} {
-		if err := guestOf(t, l, name).Start(t.Context(), nil, GuestInput{}); err != nil {
+		if err := guestOf(t, l, name).Start(t.Context(), nil, Input{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -70,7 +70,7 @@ func TestGuestsListen(t *testing.T) {
 		{"moves", 7472, true, []string{"it listens on 0.0.0.0:7471", "its guest runs"}},
 		{
 			"refused", 0, false,
-			[]string{"could not on 0.0.0.0:7471: address already in use", "exited, exit code 1", "it said so"},
+			[]string{"could not on 0.0.0.0:7471: address already in use", "exited, exit code 1", "its reason"},
 		},
 		{"meets", 0, true, []string{`waits at barrier "up"`, "barrier: up"}},
 		{"absent", 7471, true, []string{"was not started", "guest: start"}},

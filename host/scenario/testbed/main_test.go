@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,33 +19,38 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// program is a Go function in the place of a guest.
-type program func(ctx context.Context, config guest.Config) guest.Result
+// guestFunction is a Go function in the place of a guest.
+type guestFunction func(ctx context.Context, config guest.Config) guest.Result
 
 // fakeGuests runs programs as guests, by the names of their modules.
-type fakeGuests map[string]program
+type fakeGuests map[string]guestFunction
 
 type fakeGuest struct {
 	cancel context.CancelFunc
+	over   atomic.Bool
 	done   chan struct{}
 	result guest.Result
 }
 
-func (f fakeGuests) Start(ctx context.Context, module string, config guest.Config) (RunningGuest, error) {
-	program := f[module]
+func (f fakeGuests) Start(ctx context.Context, code guest.Code, config guest.Config) (RunningGuest, error) {
+	program := f[code.Module]
 	if program == nil {
-		return nil, fmt.Errorf("no module %s", module)
+		return nil, fmt.Errorf("no module %s", code.Module)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	started := &fakeGuest{cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(started.done)
-		started.result = program(ctx, config)
+		started.result = program(context.WithValue(ctx, freeing{}, func() { started.over.Store(true) }), config)
 	}()
 	return started, nil
 }
 
+// freeing is the key of what a program calls when only its objects are still to be freed.
+type freeing struct{}
+
 func (g *fakeGuest) Done() <-chan struct{} { return g.done }
+func (g *fakeGuest) Over() bool            { return g.over.Load() }
 func (g *fakeGuest) Result() guest.Result  { return g.result }
 func (g *fakeGuest) Stop(context.Context) guest.Result {
 	g.cancel()
@@ -64,7 +70,7 @@ type lines struct {
 	list []string
 }
 
-func (l *lines) add(role, line string) {
+func (l *lines) add(role, line string, _ time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.list = append(l.list, role+"|"+line)
@@ -77,7 +83,7 @@ func (l *lines) String() string {
 }
 
 // newTestbed makes a testbed on soft with these guests, and a role "driver" without one.
-func newTestbed(t *testing.T, out *lines, programs map[string]program) *Testbed {
+func newTestbed(t *testing.T, out *lines, programs map[string]guestFunction) *Testbed {
 	t.Helper()
 	provider, err := rdmacore.Open("soft")
 	if err != nil {
@@ -89,7 +95,7 @@ func newTestbed(t *testing.T, out *lines, programs map[string]program) *Testbed 
 	}
 	for name := range programs {
 		config.Roles = append(config.Roles, RoleConfig{
-			Name: name, Guest: &GuestConfig{Module: name, Args: []string{"default"}},
+			Name: name, Guest: &GuestConfig{Code: guest.Code{Module: name}, Args: []string{"default"}},
 		})
 	}
 	l, err := New(config)
@@ -118,7 +124,7 @@ func guestOf(t *testing.T, l *Testbed, name string) *Guest {
 
 func TestGuestLife(t *testing.T) {
 	out := &lines{}
-	l := newTestbed(t, out, map[string]program{
+	l := newTestbed(t, out, map[string]guestFunction{
 		"short": func(_ context.Context, start guest.Config) guest.Result {
 			io.WriteString(start.Stdout, "args "+strings.Join(start.Args, ",")+"\nno line end")
 			return guest.Result{Outcome: guest.Exited, ExitCode: 3}
@@ -132,7 +138,7 @@ func TestGuestLife(t *testing.T) {
 	if _, err := short.Wait(t.Context()); err == nil {
 		t.Error("waited for a guest that was not started")
 	}
-	if err := short.Start(t.Context(), []string{"a", "b"}, GuestInput{}); err != nil {
+	if err := short.Start(t.Context(), []string{"a", "b"}, Input{}); err != nil {
 		t.Fatal(err)
 	}
 	if result, err := short.Wait(t.Context()); err != nil || result.Exit != 3 {
@@ -141,10 +147,10 @@ func TestGuestLife(t *testing.T) {
 	if out.String() != "short|args a,b short|no line end" {
 		t.Error(out)
 	}
-	if err := long.Start(t.Context(), nil, GuestInput{}); err != nil {
+	if err := long.Start(t.Context(), nil, Input{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := long.Start(t.Context(), nil, GuestInput{}); err == nil {
+	if err := long.Start(t.Context(), nil, Input{}); err == nil {
 		t.Error("started twice")
 	}
 	if found := l.Leftovers(); len(found) != 1 || !strings.Contains(found[0], "still runs") {
@@ -155,7 +161,7 @@ func TestGuestLife(t *testing.T) {
 	if _, err := long.Wait(expired); !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
-	if result, err := long.Stop(t.Context()); err != nil || result.Outcome != "stopped" || long.Running() {
+	if result, err := long.Stop(t.Context()); err != nil || result.Outcome != "stopped" || running(long) {
 		t.Error(result, err)
 	}
 	if found := l.Leftovers(); len(found) != 0 {
@@ -165,13 +171,13 @@ func TestGuestLife(t *testing.T) {
 
 // TestUnaskedGuest leaves a guest running and one that failed; both are noticed, and freed by Close.
 func TestUnaskedGuest(t *testing.T) {
-	l := newTestbed(t, &lines{}, map[string]program{
+	l := newTestbed(t, &lines{}, map[string]guestFunction{
 		"bad": func(context.Context, guest.Config) guest.Result {
 			return guest.Result{Outcome: guest.Trapped, ExitCode: 125}
 		},
 	})
 	bad := guestOf(t, l, "bad")
-	if err := bad.Start(t.Context(), nil, GuestInput{}); err != nil {
+	if err := bad.Start(t.Context(), nil, Input{}); err != nil {
 		t.Fatal(err)
 	}
 	<-bad.running.Done()
@@ -180,23 +186,23 @@ func TestUnaskedGuest(t *testing.T) {
 	}
 }
 
-// Guests that are stuck are stopped together: each of these ends only once all have been told to.
+// Guests that are stuck are stopped together: each of these ends only after all have got the request.
 func TestStuckGuestsAreStoppedAtOnce(t *testing.T) {
 	const count = 5
-	var told sync.WaitGroup
-	told.Add(count)
-	programs := make(map[string]program)
+	var stopping sync.WaitGroup
+	stopping.Add(count)
+	programs := make(map[string]guestFunction)
 	for n := range count {
 		programs[fmt.Sprint("stuck", n)] = func(ctx context.Context, _ guest.Config) guest.Result {
 			<-ctx.Done()
-			told.Done()
-			told.Wait()
+			stopping.Done()
+			stopping.Wait()
 			return guest.Result{Outcome: guest.Stopped, ExitCode: 143}
 		}
 	}
 	l := newTestbed(t, &lines{}, programs)
 	for name := range programs {
-		if err := guestOf(t, l, name).Start(t.Context(), nil, GuestInput{}); err != nil {
+		if err := guestOf(t, l, name).Start(t.Context(), nil, Input{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -208,7 +214,7 @@ func TestStuckGuestsAreStoppedAtOnce(t *testing.T) {
 			t.Error(err)
 		}
 	case <-time.After(time.Minute):
-		t.Fatal("a guest waits for another one to be told")
+		t.Fatal("a guest waits for the stop of another one")
 	}
 }
 
@@ -229,7 +235,7 @@ func TestBarrier(t *testing.T) {
 		}
 		return guest.Result{Outcome: guest.Exited}
 	}
-	l := newTestbed(t, &lines{}, map[string]program{
+	l := newTestbed(t, &lines{}, map[string]guestFunction{
 		"a": meet, "b": meet,
 		"absent": func(ctx context.Context, _ guest.Config) guest.Result {
 			<-ctx.Done()
@@ -240,7 +246,7 @@ func TestBarrier(t *testing.T) {
 		},
 	})
 	for _, name := range []string{"a", "b", "absent", "gone"} {
-		if err := guestOf(t, l, name).Start(t.Context(), nil, GuestInput{}); err != nil {
+		if err := guestOf(t, l, name).Start(t.Context(), nil, Input{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -252,7 +258,7 @@ func TestBarrier(t *testing.T) {
 			t.Error(name, result, err)
 		}
 	}
-	// Ended guests do not count; a name can serve again.
+	// A guest need not come after a step has seen its end; a name can be used again.
 	if err := l.Barrier(t.Context(), Gathering{Name: "up", Roles: []string{"a", "b"}}, nil); err != nil {
 		t.Error(err)
 	}
@@ -264,11 +270,10 @@ func TestBarrier(t *testing.T) {
 		t.Error(err)
 	}
 	<-guestOf(t, l, "gone").running.Done()
-	if err := l.Barrier(t.Context(), Gathering{Name: "up", Roles: []string{"gone", "driver"}}, nil); err != nil {
-		t.Error("a guest that has ended is nobody to wait for:", err)
-	}
-	if _, err := guestOf(t, l, "gone").Wait(t.Context()); err != nil {
-		t.Error(err)
+	gathering := Gathering{Name: "up", Roles: []string{"absent", "gone", "driver"}}
+	if err := l.Barrier(t.Context(), gathering, nil); !errors.As(err, &failure) ||
+		!strings.Contains(failure.What, "the guest of role gone ended before it came") || failure.Ended == nil {
+		t.Error("it ended before the step:", err)
 	}
 	if _, err := guestOf(t, l, "absent").Stop(t.Context()); err != nil {
 		t.Error(err)
@@ -278,20 +283,47 @@ func TestBarrier(t *testing.T) {
 // TestBarrierLosesGuest waits for a guest that ends in place of coming.
 func TestBarrierLosesGuest(t *testing.T) {
 	release := make(chan struct{})
-	l := newTestbed(t, &lines{}, map[string]program{
+	l := newTestbed(t, &lines{}, map[string]guestFunction{
 		"server": func(context.Context, guest.Config) guest.Result {
 			<-release
 			return guest.Result{Outcome: guest.Exited, ExitCode: 1, Err: errors.New("port in use")}
 		},
 	})
-	if err := guestOf(t, l, "server").Start(t.Context(), nil, GuestInput{}); err != nil {
+	if err := guestOf(t, l, "server").Start(t.Context(), nil, Input{}); err != nil {
 		t.Fatal(err)
 	}
-	time.AfterFunc(5*time.Millisecond, func() { close(release) })
+	time.AfterFunc(5*time.Millisecond, func() { close(release) }) // before or after the step begins to wait
 	var failure *Failure
 	err := l.Barrier(t.Context(), Gathering{Name: "up", Roles: []string{"server"}}, nil)
-	if err != nil && (!errors.As(err, &failure) || failure.Hint != "port in use") {
+	if !errors.As(err, &failure) || failure.Hint != "port in use" {
 		t.Error(err)
+	}
+}
+
+// TestEndingGuests: the end of a guest is a cause of what its peers see while its objects are freed.
+func TestEndingGuests(t *testing.T) {
+	shown := make(chan struct{})
+	l := newTestbed(t, &lines{}, map[string]guestFunction{
+		"server": func(ctx context.Context, _ guest.Config) guest.Result {
+			ctx.Value(freeing{}).(func())()
+			close(shown) // to a peer, of which a step fails
+			time.Sleep(5 * time.Millisecond)
+			return guest.Result{Outcome: guest.Trapped, ExitCode: 125}
+		},
+		"other": func(ctx context.Context, _ guest.Config) guest.Result {
+			<-ctx.Done()
+			return guest.Result{Outcome: guest.Stopped}
+		},
+	})
+	for _, name := range []string{"other", "server"} {
+		if err := guestOf(t, l, name).Start(t.Context(), nil, Input{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-shown
+	l.AwaitEnding(false)
+	if ends := l.FailedExecutables(); len(ends) != 1 || ends[0].Role != "server" || ends[0].Outcome != "trapped" {
+		t.Error(ends)
 	}
 }
 
@@ -347,10 +379,10 @@ func TestLongLines(t *testing.T) {
 	w := &lineWriter{write: func(line string) { got = append(got, line) }}
 	io.WriteString(w, "a\r\nb")
 	io.WriteString(w, "c\n\n")
-	io.WriteString(w, strings.Repeat("x", longestLine+1))
+	io.WriteString(w, strings.Repeat("x", maxLine+1))
 	io.WriteString(w, "y")
 	w.flush()
-	if len(got) != 5 || got[0] != "a" || got[1] != "bc" || got[2] != "" || len(got[3]) != longestLine+1 ||
+	if len(got) != 5 || got[0] != "a" || got[1] != "bc" || got[2] != "" || len(got[3]) != maxLine+1 ||
 		got[4] != "y" {
 		t.Errorf("%.20q", got)
 	}

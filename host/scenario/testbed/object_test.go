@@ -9,8 +9,8 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// TestObjects: of each kind one is made without a name, found by the name that it gets, and freed by its step or at the
-// end.
+// TestObjects: an object of each kind is created without a name and found by the name that it gets. Its step or the
+// end frees it.
 func TestObjects(t *testing.T) {
 	testbed := newTestbed(t, &lines{}, nil)
 	role, err := testbed.Role("driver")
@@ -22,7 +22,7 @@ func TestObjects(t *testing.T) {
 	testKind(t, role, SharedQueues, func() (*SharedQueue, error) {
 		return role.NewSharedQueue(role.PD(), rdmacore.SRQAttr{MaxWR: 1, MaxSGE: 1})
 	})
-	testKind(t, role, Windows, func() (*Window, error) { return role.NewWindow(role.PD(), rdmacore.MWType1) })
+	testKind(t, role, Windows, func() (*Window, error) { return role.NewWindow(role.PD(), 1) })
 }
 
 func testKind[T any](t *testing.T, role *Role, kind Kind[T], create func() (*Object[T], error)) {
@@ -54,7 +54,7 @@ func testKind[T any](t *testing.T, role *Role, kind Kind[T], create func() (*Obj
 		if err := first.release.freeNow(); err != nil {
 			t.Errorf("what a step has freed is freed again: %v", err)
 		}
-	}) // the second is freed by Close, whose errors newTestbed reports
+	}) // Close frees the second, and newTestbed reports its errors
 }
 
 // TestObjectInUse: what something still uses is not freed, and may be tried again.
@@ -68,7 +68,7 @@ func TestObjectInUse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	window, err := role.NewWindow(domain.Native(), rdmacore.MWType1)
+	window, err := role.NewWindow(domain.Native(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,7 +47,7 @@ var everything = rdmacore.ConnParam{ResponderResources: 255, InitiatorDepth: 255
 // NewPair connects two roles.  It does not touch the testbed and needs no lock.  On failure nothing is left behind.
 func NewPair(ctx context.Context, from, to *Role, config PairConfig) (*Pair, error) {
 	p := &Pair{}
-	return p.orNothing(func() error {
+	return p.cleanUpOnError(func() error {
 		if err := p.listen(ctx, to, config); err != nil {
 			return err
 		}
@@ -64,7 +64,7 @@ func NewPair(ctx context.Context, from, to *Role, config PairConfig) (*Pair, err
 // ListenPair makes the half that waits for the other one.
 func ListenPair(ctx context.Context, to *Role, config PairConfig) (*Pair, error) {
 	p := &Pair{}
-	return p.orNothing(func() error { return p.listen(ctx, to, config) })
+	return p.cleanUpOnError(func() error { return p.listen(ctx, to, config) })
 }
 
 // Listens is where the passive end of a pair waits.
@@ -81,7 +81,7 @@ func (p *Pair) Accept(ctx context.Context) error {
 // DialPair makes the half that connects to another one.
 func DialPair(ctx context.Context, from *Role, to netip.AddrPort, config PairConfig) (*Pair, error) {
 	p := &Pair{}
-	return p.orNothing(func() error {
+	return p.cleanUpOnError(func() error {
 		if err := p.ask(ctx, from, to, config); err != nil {
 			return err
 		}
@@ -89,16 +89,16 @@ func DialPair(ctx context.Context, from *Role, to netip.AddrPort, config PairCon
 	})
 }
 
-// orNothing is the pair that is made, or what became of it, with nothing left behind.
-func (p *Pair) orNothing(make func() error) (*Pair, error) {
+// cleanUpOnError is the pair that is made, or what became of it, with nothing left behind.
+func (p *Pair) cleanUpOnError(make func() error) (*Pair, error) {
 	if err := make(); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
 	return p, nil
 }
 
-// own gives the pair something to free.
-func (p *Pair) own(free func() error) { p.frees = append(p.frees, free) }
+// onClose gives the pair something to free.
+func (p *Pair) onClose(free func() error) { p.frees = append(p.frees, free) }
 
 func (p *Pair) listen(ctx context.Context, to *Role, config PairConfig) error {
 	passive, err := p.prepare(&p.Passive, to, config)
@@ -111,7 +111,7 @@ func (p *Pair) listen(ctx context.Context, to *Role, config PairConfig) error {
 	if err != nil {
 		return err
 	}
-	p.own(p.listener.DestroyEP)
+	p.onClose(p.listener.DestroyEP)
 	return p.listener.Listen(1)
 }
 
@@ -126,7 +126,7 @@ func (p *Pair) ask(ctx context.Context, from *Role, to netip.AddrPort, config Pa
 	if err != nil {
 		return err
 	}
-	p.own(p.Active.ID.DestroyEP)
+	p.onClose(p.Active.ID.DestroyEP)
 	return p.Active.ID.Connect(&everything)
 }
 
@@ -136,7 +136,7 @@ func (p *Pair) answer(ctx context.Context) error {
 		return err
 	}
 	p.Passive.ID = event.ID
-	p.own(p.Passive.ID.DestroyEP)
+	p.onClose(p.Passive.ID.DestroyEP)
 	return p.Passive.ID.Accept(&everything)
 }
 
@@ -151,11 +151,11 @@ func (p *Pair) prepare(e *PairEnd, role *Role, config PairConfig) (*rdmacore.Eve
 	if err != nil {
 		return nil, err
 	}
-	p.own(channel.Close)
+	p.onClose(channel.Close)
 	if e.pd, err = role.device.AllocPD(); err != nil {
 		return nil, err
 	}
-	p.own(e.pd.Dealloc)
+	p.onClose(e.pd.Dealloc)
 	if e.qp = config.QP; config.FitInline {
 		if err = e.fitInline(channel, role.address); err != nil {
 			return nil, err
@@ -169,7 +169,7 @@ func (p *Pair) prepare(e *PairEnd, role *Role, config PairConfig) (*rdmacore.Eve
 	if e.MR, err = e.pd.RegMR(memory, 0, config.Bytes, config.Access); err != nil {
 		return nil, err
 	}
-	p.own(e.MR.Dereg)
+	p.onClose(e.MR.Dereg)
 	return channel, nil
 }
 
@@ -210,7 +210,7 @@ func expect(ctx context.Context, id *rdmacore.ID, want rdmacore.EventType) (*rdm
 	case err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
 		return nil, &Failure{
 			What: "the ends cannot connect", Expected: want.String(),
-			Got: "nothing within " + quantity.Time(pairTimeout),
+			Got: "nothing within " + quantity.Time(pairTimeout), Late: true,
 		}
 	case err != nil:
 		return nil, err

@@ -6,37 +6,34 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// Names of providers.
-const (
-	Soft  = "soft"
-	Verbs = "verbs"
-)
-
 // ProviderConfig is how the provider of a role is opened; what is zero is left to the file, then to the run.  Roles of
 // the same config share one provider.
 type ProviderConfig struct {
-	Name string // Soft or Verbs
+	Name string // rdmacore.Soft or rdmacore.Verbs
 	Link string // of soft, one of rdmacore.Links
 	// Seed is that of soft's random numbers, if Seeded.
 	Seed   uint64
 	Seeded bool
+	Legal  rdmacore.Legal // choices of soft
 }
 
-// Island reports whether nothing of another provider can be reached from this one: soft's links within the process
+// LocalOnly reports whether nothing of another provider can be reached from this one: soft's links within the process
 // connect roles of one provider.
-func (c ProviderConfig) Island() bool { return c.Name == Soft && c.Link != rdmacore.LinkUDP }
+func (c ProviderConfig) LocalOnly() bool {
+	return c.Name == rdmacore.Soft && c.Link != rdmacore.LinkUDP
+}
 
 // String is what reports call it.
 func (c ProviderConfig) String() string {
-	if c.Name == Soft && c.Link != "" {
+	if c.Name == rdmacore.Soft && c.Link != "" {
 		return "soft (link " + c.Link + ")"
 	}
 	return c.Name
 }
 
-// IslandHint is what can be done about roles that cannot reach each other.
-const IslandHint = "soft's links local and packets join the roles of one provider: give both roles the same " +
-	"settings, or link: udp, which reaches devices and other processes"
+// LocalOnlyHint is what can be done about roles that cannot reach each other.
+const LocalOnlyHint = "soft's links local and packets join roles of one provider: give both roles the same settings, " +
+	"or link: udp for devices and other processes"
 
 // Providers are what the roles of a case are on.
 type Providers struct {
@@ -101,7 +98,7 @@ func (p Providers) Apart(a, b string) bool { return apart(p.Of(a), p.Of(b)) }
 
 // apart reports whether nothing of one provider reaches the other.
 func apart(a, b *rdmacore.Provider) bool {
-	return a != b && (ConfigOf(a).Island() || ConfigOf(b).Island())
+	return a != b && (ConfigOf(a).LocalOnly() || ConfigOf(b).LocalOnly())
 }
 
 // ConfigOf is what an open provider is.

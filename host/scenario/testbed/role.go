@@ -36,7 +36,7 @@ type Role struct {
 	count       func() counters
 	began       counters
 	countedPort int
-	channel     *rdmacore.EventChannel // nil for a guest, which has its own
+	channel     *rdmacore.EventChannel // nil for a guest or a program, which has its own
 	pd          *rdmacore.PD
 	buffers     map[string]*Buffer
 	endpoints   map[string]*Endpoint
@@ -46,9 +46,12 @@ type Role struct {
 	// waits end the waits for events of the device, in the order of their beginnings.
 	waits []*context.CancelFunc
 	// living are the endpoints that are not destroyed, in the order of their making, also those without a name.
-	living []*Endpoint
-	guest  *Guest
-	dead   bool
+	living  []*Endpoint
+	guest   *Guest
+	program *Program
+	dead    bool
+	// number is the role's among all of the case.
+	number int
 }
 
 func (t *Testbed) newRole(config RoleConfig, index int) (*Role, error) {
@@ -57,12 +60,13 @@ func (t *Testbed) newRole(config RoleConfig, index int) (*Role, error) {
 		Group:     config.Group,
 		Index:     config.Index,
 		Labels:    config.Labels,
-		Host:      cmp.Or(config.Host, HostName()),
+		Host:      cmp.Or(config.Host, hostName()),
 		testbed:   t,
 		provider:  t.providers.Of(config.Name),
 		buffers:   make(map[string]*Buffer),
 		endpoints: make(map[string]*Endpoint),
 		objects:   make(map[objectName]named),
+		number:    index,
 	}
 	var err error
 	if r.device, err = Device(r.provider, config.Device); err != nil {
@@ -79,6 +83,18 @@ func (t *Testbed) newRole(config RoleConfig, index int) (*Role, error) {
 	r.began = r.count()
 	if config.Guest != nil {
 		r.guest = &Guest{role: r, config: *config.Guest}
+		return r, nil
+	}
+	if config.Program != nil {
+		r.program = &Program{role: r, config: *config.Program}
+		if r.program.port, err = freePort(r.address); err != nil {
+			return nil, err
+		}
+		if r.provider.Name() == rdmacore.Soft { // the program does not use its device in this process
+			names := r.began
+			r.count = func() counters { return r.program.counted(names) }
+			r.began = r.count()
+		}
 		return r, nil
 	}
 	if r.channel, err = r.provider.CreateEventChannel(); err != nil {
@@ -111,17 +127,17 @@ func (r *Role) Provider() *rdmacore.Provider { return r.provider }
 // Device is the role's device.
 func (r *Role) Device() *rdmacore.Device { return r.device }
 
-// Channel is the role's event channel; nil for a guest.
+// Channel is the role's event channel; nil for a guest or a program.
 func (r *Role) Channel() *rdmacore.EventChannel { return r.channel }
 
-// PD is the protection domain of the role's buffers and queue pairs; nil for a guest.
+// PD is the protection domain of the role's buffers and queue pairs; nil for a guest or a program.
 func (r *Role) PD() *rdmacore.PD { return r.pd }
 
-// Testbed is what the role is part of.
-func (r *Role) Testbed() *Testbed { return r.testbed }
-
-// Guest is the role's guest, nil for a role that steps drive.
+// Guest is the role's guest; nil for a role that steps or a program play.
 func (r *Role) Guest() *Guest { return r.guest }
+
+// Program is the role's native program; nil for a role that steps or a guest play.
+func (r *Role) Program() *Program { return r.program }
 
 // Buffer finds a buffer of the role.
 func (r *Role) Buffer(name string) (*Buffer, error) {
@@ -187,15 +203,15 @@ func (r *Role) Endpoints() []*Endpoint { return r.living }
 // Buffers are the role's buffers, in no particular order.
 func (r *Role) Buffers() []*Buffer { return slices.Collect(maps.Values(r.buffers)) }
 
-// Place is where a role runs: the node GUID of its device, its address, and the name of its host, which is "" for the
-// host of this process.
+// Place is where a role runs: the node GUID of its device, its address, and the name of its host. The name is "" for
+// the host of this process.
 type Place struct {
 	GUID    uint64
 	Address netip.Addr
 	Host    string
 }
 
-// Distinct tells what roles at these places do not share, as expressions see it.
+// Distinct has what roles at these places do not share, as expressions see it.
 func Distinct(places []Place) map[string]any {
 	guids, addresses, hosts := make(map[uint64]bool), make(map[netip.Addr]bool), make(map[string]bool)
 	for _, each := range places {
@@ -224,17 +240,19 @@ func Places(providers Providers, configs []RoleConfig) (places []Place, err erro
 	return places, nil
 }
 
-// roleAddress is the address of the role with that index.  On soft each role has one of its own, 127.0.0.1, 127.0.0.2
-// and so on, so that a link between two roles is a pair of addresses; the whole of 127.0.0.0/8 is the host's.  A guest
-// makes its endpoints itself, and so has its device's address.
+// roleAddress is the address of the role with that index. On soft each role has one of its own, 127.0.0.1, 127.0.0.2
+// and so on. So a link between two roles is a pair of addresses; the whole of 127.0.0.0/8 is the host's. A guest or a
+// program creates its endpoints itself, and so has its device's address.
 func (c RoleConfig) roleAddress(provider *rdmacore.Provider, device *rdmacore.Device, index int) (netip.Addr, error) {
 	address, err := c.DeviceAddress(device)
-	if err != nil || c.Guest != nil || provider.Name() != "soft" || !address.Is4() || !address.IsLoopback() {
+	if err != nil || c.Guest != nil || c.Program != nil || provider.Name() != rdmacore.Soft || !address.Is4() ||
+		!address.IsLoopback() {
 		return address, err
 	}
 	raw := address.As4()
 	last := int(raw[3]) + index
-	raw[2], raw[3] = raw[2]+byte(last/250), byte(last%250)
+	above := int(raw[1])<<8 + int(raw[2]) + last/250
+	raw[1], raw[2], raw[3] = byte(above>>8), byte(above), byte(last%250)
 	return netip.AddrFrom4(raw), nil
 }
 
@@ -256,7 +274,11 @@ func Device(provider *rdmacore.Provider, name string) (*rdmacore.Device, error) 
 	if len(names) == 0 {
 		return nil, fmt.Errorf("no device %q: provider %s has no device at all", name, provider.Name())
 	}
-	return nil, fmt.Errorf("no device %q; provider %s has %s", name, provider.Name(), strings.Join(names, ", "))
+	hint := ""
+	if provider.Name() == rdmacore.Soft {
+		hint = "; -P verbs runs on the devices of this machine"
+	}
+	return nil, fmt.Errorf("no device %q; provider %s has %s%s", name, provider.Name(), strings.Join(names, ", "), hint)
 }
 
 // DeviceAddress is the IP address by which rdma_cm reaches the port and GID of a role.  rdma_cm finds a
@@ -306,7 +328,7 @@ func (c RoleConfig) addressOfGID(device *rdmacore.Device, ports []rdmacore.Port)
 			case notAnIndex == nil && gid.Index != index,
 				notAnIndex != nil && gid.Raw != address && gid.Address != address.Unmap():
 			case !gid.Address.IsValid():
-				return netip.Addr{}, fmt.Errorf("GID %s of %s port %d stands for no IP address, and rdma_cm finds "+
+				return netip.Addr{}, fmt.Errorf("GID %s of %s port %d is no IP address, and rdma_cm finds "+
 					"devices by those",
 					c.GID, device.Name(), port.Number)
 			default:

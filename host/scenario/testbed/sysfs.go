@@ -99,7 +99,7 @@ func parseCPUs(text string) ([]int, error) {
 		first, bad := strconv.Atoi(from)
 		last, worse := strconv.Atoi(to)
 		if bad != nil || worse != nil || first < 0 || last > MaxCPU || first > last {
-			return nil, fmt.Errorf("%q is no list of CPUs", text)
+			return nil, fmt.Errorf("%q is not a list of CPUs, such as 0-3,8", text)
 		}
 		for cpu := first; cpu <= last; cpu++ {
 			list = append(list, cpu)
@@ -177,8 +177,8 @@ func HasCounters(providers Providers, files fs.FS, configs []RoleConfig) bool {
 // counterPort is the port that counts for a role.
 func (c RoleConfig) counterPort() int { return max(c.Port, 1) }
 
-// CounterNames are the counters that the role's device has, sorted.
-func (r *Role) CounterNames() []string { return slices.Sorted(maps.Keys(r.began)) }
+// counterNames are the counters that the role's device has, sorted.
+func (r *Role) counterNames() []string { return slices.Sorted(maps.Keys(r.began)) }
 
 // Counted are by how much each counter has grown since the case began.
 func (r *Role) Counted() map[string]uint64 {
@@ -201,6 +201,9 @@ func (t *Testbed) Counters(hostOf func(role string) string) (list []record.Count
 	seen := make(map[port]bool)
 	for _, role := range t.roles {
 		of := port{role.provider, role.device.Name(), role.countedPort}
+		if role.program != nil && role.provider.Name() == rdmacore.Soft { // each has a device of its own
+			of.device += " of " + role.Name
+		}
 		if seen[of] {
 			continue
 		}
@@ -224,7 +227,7 @@ func (r *Role) CounterDelta(name string) (int, error) {
 	if had && has {
 		return int(now - before), nil
 	}
-	names := r.CounterNames()
+	names := r.counterNames()
 	failure := &Failure{
 		What: fmt.Sprintf("device %s counts no %q", r.device.Name(), name), Hint: diag.DidYouMean(name, names),
 	}

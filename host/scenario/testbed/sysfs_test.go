@@ -112,7 +112,7 @@ func TestCounters(t *testing.T) {
 	}
 	count := func() counters { return kernelCounters(files, "mlx5_0", 1) }
 	r := &Role{Name: "client", device: device, count: count, began: count()}
-	if got := strings.Join(r.CounterNames(), " "); got != "device_wide out_of_buffer port_rcv_errors port_xmit_data" {
+	if got := strings.Join(r.counterNames(), " "); got != "device_wide out_of_buffer port_rcv_errors port_xmit_data" {
 		t.Error(got)
 	}
 	set("ports/1/counters/port_rcv_errors", "9")

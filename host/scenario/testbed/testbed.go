@@ -1,5 +1,5 @@
-// Package testbed is what a case runs on: its roles with their buffers, endpoints and guests, each on its
-// provider, and the freeing of all of it.
+// Package testbed is what a case runs on. It has its roles with their buffers, endpoints, guests and programs, each on
+// its provider, and frees all of it.
 //
 // Everything a testbed makes goes onto one stack, and Close frees it in reverse order, also after
 // failures.  One goroutine works on it at a time, the one that has locked it; guests and the barriers they
@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"rdmarun/host/guest"
 	"rdmarun/host/record"
@@ -29,9 +30,11 @@ type Config struct {
 	Roles     []RoleConfig
 	// Guests runs the guests; nil when no role is one.
 	Guests GuestStarter
-	// Output takes what log steps and guests print, a line at a time; never nil.  It is called from
-	// several goroutines.
-	Output func(role, line string)
+	// Programs are settings of native programs.
+	Programs ProgramSettings
+	// Output takes what log steps, guests and programs print, a line at a time; never nil.  A time that is not zero is
+	// when it was printed.  It is called from several goroutines.
+	Output func(role, line string, at time.Time)
 	// Seed is the seed of the random numbers of repeatable guests.
 	Seed uint64
 }
@@ -57,7 +60,9 @@ type RoleConfig struct {
 	// Host is the name of the host in a lab; empty: the system's own.
 	Host    string
 	Buffers []BufferConfig
-	Guest   *GuestConfig // nil for a role that steps drive
+	// Guest and Program are nil for a role that steps drive.
+	Guest   *GuestConfig
+	Program *ProgramConfig
 }
 
 // Written is the name of the role as the file has it.
@@ -85,9 +90,10 @@ type BufferConfig struct {
 type Testbed struct {
 	mu        sync.Mutex
 	providers Providers
-	output    func(role, line string)
+	output    func(role, line string, at time.Time)
 	seed      uint64
 	guests    GuestStarter
+	programs  ProgramSettings
 	roles     []*Role
 	byName    map[string]*Role
 	// elsewhere are the addresses of roles that another process plays.
@@ -116,6 +122,7 @@ func New(config Config) (*Testbed, error) {
 		output:      config.Output,
 		seed:        config.Seed,
 		guests:      config.Guests,
+		programs:    config.Programs,
 		byName:      make(map[string]*Role),
 		barriers:    barriers{byName: make(map[string]*barrier)},
 		traffic:     make(map[rdmacore.Opcode]*record.Traffic),
@@ -125,8 +132,12 @@ func New(config Config) (*Testbed, error) {
 		listeners:   listeners{change: newSignal(), guests: make(map[string]*listening)},
 	}
 	t.mu.Lock()
+	first := 0
+	if slices.ContainsFunc(config.Roles, func(role RoleConfig) bool { return role.Program != nil }) {
+		first = 1 // programs have the address of the device, and other roles other ones
+	}
 	for i, roleConfig := range config.Roles {
-		role, err := t.newRole(roleConfig, max(i, roleConfig.Position))
+		role, err := t.newRole(roleConfig, first+max(i, roleConfig.Position))
 		if err != nil {
 			err = &EnvironmentError{"role " + roleConfig.Name, err}
 			return nil, errors.Join(append([]error{err}, t.Close()...)...)
@@ -186,8 +197,8 @@ func (t *Testbed) Role(name string) (*Role, error) {
 // Roles are in the order of the file.
 func (t *Testbed) Roles() []*Role { return t.roles }
 
-// HostName is what this host is called; "" where it has no name.
-func HostName() string {
+// hostName is what this host is called; "" where it has no name.
+func hostName() string {
 	name, _ := os.Hostname() // hosts without a name count as one
 	return name
 }
@@ -216,7 +227,7 @@ func (t *Testbed) Outside(f func()) {
 }
 
 // Output passes a line of a role (empty: the runner's own) to the outputs of the run.
-func (t *Testbed) Output(role, line string) { t.output(role, line) }
+func (t *Testbed) Output(role, line string) { t.output(role, line, time.Time{}) }
 
 // Posted counts a work request.
 func (t *Testbed) Posted(opcode rdmacore.Opcode, bytes int) {
@@ -254,6 +265,10 @@ type Failure struct {
 	Span diag.Span
 	// Absent means that an awaited thing did not come, which `expect: {none: true}` expects.
 	Absent bool
+	// Late means that the time of the step was over.  Guests and programs that still run may be why.
+	Late bool
+	// Ended is the failed guest that the step waited for; nil for another cause.
+	Ended *ExecutableEnd
 }
 
 // Unwrap is the errno, if there is one.

@@ -11,14 +11,17 @@ import (
 	"rdmarun/host/scenario/quantity"
 )
 
-// sampleCount is how many samples the fields are of that compare them.
+// sampleCount is the number of compared samples.
 const sampleCount = "samples"
 
-// samplesCompared has a sample for each group of samples, with the fields that compare those in it.
+// samplesCompared returns a sample for each group of samples, with the fields that compare them.
 func (c *Checker) samplesCompared(threshold *compile.Threshold, samples []sample) (list []sample) {
 	field := "avg"
-	if threshold.Metric == "loop" {
+	switch {
+	case threshold.Metric == "loop":
 		field = "count"
+	case strings.HasSuffix(threshold.Metric, "_of_program"):
+		field = "value"
 	}
 	var groups []string
 	members := make(map[string][]sample)
@@ -34,7 +37,7 @@ func (c *Checker) samplesCompared(threshold *compile.Threshold, samples []sample
 		for _, each := range members[name] {
 			value, has := each.fields[field]
 			if !has {
-				whole.what = each.what // which has no samples
+				whole.what = each.what // the one without samples
 				break
 			}
 			now = append(now, value)
@@ -48,7 +51,7 @@ func (c *Checker) samplesCompared(threshold *compile.Threshold, samples []sample
 			whole.fields = compared(now)
 		}
 		if len(then) < len(members[name]) {
-			then = nil // of fewer it would be another comparison
+			then = nil // with fewer samples it would be another comparison
 		}
 		whole.env = c.limitEnv(compared(then))
 		list = append(list, whole)
@@ -56,8 +59,8 @@ func (c *Checker) samplesCompared(threshold *compile.Threshold, samples []sample
 	return list
 }
 
-// compared are the fields that compare values, which are not negative; nil for none, and how many they are for one.
-// Where all are 0 nothing is fair.
+// compared are the fields that compare non-negative values; nil without values, and only their number for one.  If all
+// are 0, nothing is fair.
 func compared(values []float64) map[string]float64 {
 	if len(values) < 2 {
 		if len(values) == 1 {
@@ -79,8 +82,7 @@ func compared(values []float64) map[string]float64 {
 	return fields
 }
 
-// groupOf is what is alike in measurements that are compared with each other: of each size and stage there are figures
-// of its own.
+// groupOf is equal for measurements that are compared with each other: each size and stage has its own group.
 func groupOf(m *record.Measure) string {
 	text := strings.TrimSpace(m.Type + " " + m.Operation)
 	if m.Size > 0 {

@@ -11,47 +11,54 @@ import (
 	"rdmarun/host/scenario/quantity"
 )
 
-// sample is something that a threshold speaks of: the fields of its metric in their base units, and what its
-// limits may mention.
+// sample has the fields of a threshold's metric in base units, and the values that its limits may mention.
 type sample struct {
-	what string // to tell it from others
-	// one is the measurement that it is of alone, of its times: those of a step of a connection, or "total".
+	what string // distinguishes it from others
+	// one is the measurement of a latency sample; the times are those of a step of a connection, or "total".
 	one *record.Measure
 	of  string
-	// group is what samples have alike that are compared with each other.
+	// group is equal for samples that are compared with each other.
 	group  string
 	fields map[string]float64
 	env    expression.Env
+	// tooFew is set when the measurement has fewer messages than its step demands, so that it has no fields.
+	tooFew   bool
+	messages uint64
 }
 
-// missing tells why a sample does not have a field of its metric.
+// missing is the reason why a sample lacks a field of its metric.
 func (s *sample) missing() string {
 	switch {
+	case s.tooFew && s.messages > 0:
+		return fmt.Sprintf("too few samples of %s: %d", s.what, s.messages)
 	case s.fields == nil:
 		return "no samples of " + s.what
 	case s.fields[sampleCount] == 1:
 		return "there is one sample of " + s.what + ": there must be two to compare"
 	}
+	if _, isLoop := s.fields["late"]; isLoop && s.fields["count"] == 0 {
+		reason := fmt.Sprintf("no samples: no round of %s began", s.what)
+		if dropped := s.fields["dropped"]; dropped > 0 {
+			reason += fmt.Sprintf(", and %g were dropped", dropped)
+		}
+		return reason
+	}
 	return "no samples: there are no intervals without sample_every"
 }
 
-// samples lists what a threshold speaks of.
+// samples returns the samples of a threshold.
 func (c *Checker) samples(threshold *compile.Threshold, values *Values) []sample {
 	var list []sample
 	switch threshold.Metric {
 	case "duration":
 		return []sample{{fields: map[string]float64{"value": float64(values.Took)}, env: c.limitEnv(nil)}}
 	case "loop":
-		for _, loop := range values.Loops {
+		titles := record.LoopTitles(values.Loops)
+		for i, loop := range values.Loops {
 			labels := map[string]string{"name": loop.Name}
 			maps.Copy(labels, loop.Tags)
 			if threshold.Chooses(labels, 0) {
-				times := loop.OnClock()
-				list = append(list, sample{what: loop.Name, env: c.limitEnv(nil), fields: map[string]float64{
-					"count": float64(loop.Rounds), "late": float64(loop.Late),
-					"dropped": float64(loop.Dropped), "min": float64(times.Min),
-					"p50": float64(times.Median), "p99": float64(times.P99), "max": float64(times.Max),
-				}})
+				list = append(list, sample{what: titles[i], env: c.limitEnv(nil), fields: loopFields(&loop)})
 			}
 		}
 		return list
@@ -67,7 +74,19 @@ func (c *Checker) samples(threshold *compile.Threshold, values *Values) []sample
 	return list
 }
 
-// counterSamples are the counters of roles here that a threshold chooses, those that have not grown as well.
+// loopFields are the fields of a loop. It has no times where no round began.
+func loopFields(loop *record.Loop) map[string]float64 {
+	fields := map[string]float64{
+		"count": float64(loop.Rounds), "late": float64(loop.Late), "dropped": float64(loop.Dropped),
+	}
+	if times := loop.OnClock(); loop.Rounds > 0 {
+		fields["min"], fields["max"] = float64(times.Min), float64(times.Max)
+		fields["p50"], fields["p99"] = float64(times.Median), float64(times.P99)
+	}
+	return fields
+}
+
+// counterSamples returns the counters of roles here that a threshold chooses, also those that have not grown.
 func (c *Checker) counterSamples(threshold *compile.Threshold, counters []Counters) (list []sample) {
 	for _, each := range counters {
 		for _, name := range slices.Sorted(maps.Keys(each.Grown)) {
@@ -81,7 +100,7 @@ func (c *Checker) counterSamples(threshold *compile.Threshold, counters []Counte
 	return list
 }
 
-// sampleOf is what of a measurement a threshold speaks of, if anything.
+// sampleOf returns the sample of a measurement, if the threshold chooses it.
 func (c *Checker) sampleOf(threshold *compile.Threshold, found []*record.Measure) (s sample, has bool) {
 	var chosen []*record.Measure
 	for _, m := range found {
@@ -89,8 +108,7 @@ func (c *Checker) sampleOf(threshold *compile.Threshold, found []*record.Measure
 			chosen = append(chosen, m)
 		}
 	}
-	if chosen == nil ||
-		threshold.Metric != chosen[0].Type && (threshold.Metric != "connect_rate" || chosen[0].Type != "connect") {
+	if chosen == nil || !isOf(threshold.Metric, chosen[0]) {
 		return s, false
 	}
 	now, of := fieldsOf(threshold, chosen)
@@ -99,10 +117,26 @@ func (c *Checker) sampleOf(threshold *compile.Threshold, found []*record.Measure
 	if len(chosen) == 1 {
 		s.one = chosen[0]
 	}
+	for _, m := range chosen {
+		if m.TooFew {
+			s.fields, s.tooFew, s.messages = nil, true, m.Messages
+		}
+	}
 	return s, true
 }
 
-// limitEnv is what limits may mention; then is what the baseline has, nil for nothing.
+// isOf reports whether a measurement has samples of a metric.
+func isOf(metric string, m *record.Measure) bool {
+	switch {
+	case m.Printed != nil:
+		return metric == compile.MetricOfPrinted(m.Printed.Unit)
+	case metric == "connect_rate":
+		return m.Type == record.ConnectType
+	}
+	return metric == m.Type
+}
+
+// limitEnv returns the names that limits may mention; then has the values of the baseline, nil without one.
 func (c *Checker) limitEnv(then map[string]float64) expression.Env {
 	env := make(expression.Env, len(c.Case.Constants)+1)
 	for _, each := range c.Case.Constants {
@@ -119,7 +153,7 @@ func (c *Checker) limitEnv(then map[string]float64) expression.Env {
 	return env
 }
 
-// labelsOf are what selectors choose a measurement by: its tags, and what it is.
+// labelsOf returns the labels of a measurement for selectors: its tags, and what it measures.
 func labelsOf(m *record.Measure, of string) map[string]string {
 	labels := map[string]string{
 		"name": m.Name, "op": m.Operation, "role": m.Role, "peer": m.Peer, "kind": m.Type, "of": of,
@@ -128,11 +162,14 @@ func labelsOf(m *record.Measure, of string) map[string]string {
 	return labels
 }
 
-// fieldsOf are the fields of a threshold's metric, of both ends together where there are two; nil when the
-// metric has no samples there.  A bandwidth and a rate of 0 are samples; a latency needs a message.
+// fieldsOf returns the fields of a threshold's metric, of both ends together if there are two; nil when the metric has
+// no samples.  A bandwidth and a rate of 0 are samples; a latency needs a message.
 func fieldsOf(threshold *compile.Threshold, found []*record.Measure) (fields map[string]float64, of string) {
 	if len(found) == 0 {
 		return nil, ""
+	}
+	if printed := found[0].Printed; printed != nil {
+		return map[string]float64{"value": printed.Value}, ""
 	}
 	switch threshold.Metric {
 	case "bandwidth":
@@ -157,7 +194,7 @@ func fieldsOf(threshold *compile.Threshold, found []*record.Measure) (fields map
 	return nil, of
 }
 
-// stepOf is the step of a connection that a threshold speaks of, or "total".
+// stepOf is the step of a connection that a threshold chooses, or "total".
 func stepOf(threshold *compile.Threshold) string {
 	for _, selector := range threshold.Selectors {
 		if selector.Name == "of" {
@@ -167,7 +204,7 @@ func stepOf(threshold *compile.Threshold) string {
 	return "total"
 }
 
-// bandwidthFields have the least and the most of the intervals only where intervals were asked for.
+// bandwidthFields has the minimum and maximum of the intervals only if intervals were requested.
 func bandwidthFields(found []*record.Measure) map[string]float64 {
 	fields := make(map[string]float64)
 	for _, m := range found {
@@ -181,7 +218,7 @@ func bandwidthFields(found []*record.Measure) map[string]float64 {
 	return fields
 }
 
-// describe tells a measurement from others of its case.
+// describe distinguishes a measurement from others of its case.
 func describe(m *record.Measure, of string) string {
 	text := m.Name
 	if m.Size > 0 {
@@ -196,7 +233,7 @@ func describe(m *record.Measure, of string) string {
 	return text
 }
 
-// earlier is what an earlier run has found in place of these.
+// earlier returns the same measurements of an earlier run.
 func (c *Checker) earlier(now []*record.Measure) (then []*record.Measure) {
 	if c.Baseline == nil {
 		return nil
@@ -213,7 +250,7 @@ func (c *Checker) earlier(now []*record.Measure) (then []*record.Measure) {
 		}
 	}
 	if len(then) != len(now) {
-		return nil // a sum of fewer would compare what is not alike
+		return nil // a sum of fewer is not comparable
 	}
 	return then
 }

@@ -1,6 +1,7 @@
 package threshold
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -18,44 +19,44 @@ type Checker struct {
 	Case *compile.Case
 	// Holds reports whether a condition holds.  The names are for this condition alone.
 	Holds func(condition *compile.Requirement, names expression.Env) (bool, error)
-	// Baseline is what an earlier run has found of the case; nil: there is none.
+	// Baseline has the results of the case in an earlier run; nil without one.
 	Baseline *record.Earlier
 }
 
-// Values are what a case has measured.
+// Values are the measured values of a case.
 type Values struct {
 	// Took is the time of its steps, on the provider's clock.
 	Took  time.Duration
 	Loops []record.Loop
-	// Measures are those of one measurement of one size each, at each end that has measured something.
+	// Measures are the measurements, each of one size and of each end that has measured.
 	Measures [][]*record.Measure
 	// Counters returns the counters of the roles here.
 	Counters func() []Counters
 }
 
-// Counters are how far the counters of a role's device have grown, by their names.
+// Counters has the growth of the counters of a role's device, by name.
 type Counters struct {
 	Role, Device string
 	Grown        map[string]uint64
 }
 
-// Verdict is what the check of a limit has found.  Threshold and Limit are its indexes in the case.
-type Verdict struct {
+// Result is the result of checking a limit.  Threshold and Limit are its indexes in the case.
+type Result struct {
 	Threshold int              `json:"threshold"`
 	Limit     int              `json:"limit"`
 	Checked   record.Threshold `json:"checked"`
 }
 
-// Read reads verdicts of another process: each limit has one verdict at most.  The limit's text and place are the
-// file's, whatever the process says.
-func (c *Checker) Read(raw json.RawMessage) (verdicts []Verdict, err error) {
-	if err = json.Unmarshal(raw, &verdicts); err != nil {
+// Read decodes the results of another process: at most one for each limit.  The text and place of a limit come from the
+// file, not from the message.
+func (c *Checker) Read(raw json.RawMessage) (results []Result, err error) {
+	if err = json.Unmarshal(raw, &results); err != nil {
 		return nil, err
 	}
 	type place struct{ threshold, limit int }
 	seen := make(map[place]bool)
-	for i := range verdicts {
-		each := &verdicts[i]
+	for i := range results {
+		each := &results[i]
 		if list := c.Case.Thresholds; each.Threshold < 0 || each.Threshold >= len(list) || each.Limit < 0 ||
 			each.Limit >= len(list[each.Threshold].Limits) {
 			return nil, fmt.Errorf("there is no limit %d of a threshold %d", each.Limit, each.Threshold)
@@ -68,15 +69,15 @@ func (c *Checker) Read(raw json.RawMessage) (verdicts []Verdict, err error) {
 		}
 		seen[place{each.Threshold, each.Limit}] = true
 		own.OK, own.Value, own.Reason = each.Checked.OK, verb.Brief(each.Checked.Value), verb.Brief(each.Checked.Reason)
-		own.Bounds = boundsTold(each.Checked.Bounds)
+		own.Found, own.Bounds = each.Checked.Found, readBounds(each.Checked.Bounds)
 		each.Checked = own
 	}
-	return verdicts, nil
+	return results, nil
 }
 
-// boundsTold are the bounds that the process tells which judges, as far as they are any.
-func boundsTold(told []record.Bound) (bounds []record.Bound) {
-	for _, each := range told[:min(len(told), record.MostBounds)] {
+// readBounds returns the valid bounds of another process.
+func readBounds(received []record.Bound) (bounds []record.Bound) {
+	for _, each := range received[:min(len(received), record.MaxBounds)] {
 		if math.IsNaN(each.Value) || math.IsInf(each.Value, 0) || each.Size < 0 {
 			continue
 		}
@@ -86,15 +87,15 @@ func boundsTold(told []record.Bound) (bounds []record.Bound) {
 	return bounds
 }
 
-// Missing returns an error for a limit that should have a verdict and has none.
-func (c *Checker) Missing(verdicts []Verdict) error {
+// Missing returns an error for a limit that should have a result and has none.
+func (c *Checker) Missing(results []Result) error {
 	for i, threshold := range c.Case.Thresholds {
-		// A process whose condition cannot be computed reports that itself.
+		// A process that cannot compute its condition reports that itself.
 		if wanted, err := c.wanted(threshold); err != nil || !wanted {
 			continue
 		}
 		for j := range threshold.Limits {
-			if !slices.ContainsFunc(verdicts, func(v Verdict) bool { return v.Threshold == i && v.Limit == j }) {
+			if !slices.ContainsFunc(results, func(v Result) bool { return v.Threshold == i && v.Limit == j }) {
 				own := unchecked(threshold, &threshold.Limits[j])
 				return fmt.Errorf("no result of threshold %s", own.Text)
 			}
@@ -103,8 +104,8 @@ func (c *Checker) Missing(verdicts []Verdict) error {
 	return nil
 }
 
-// Check returns the verdicts of all limits.  failed takes the conditions that cannot be computed.
-func (c *Checker) Check(values Values, failed func(condition *compile.Requirement, err error)) (verdicts []Verdict) {
+// Check returns the results of all limits.  failed takes conditions that cannot be computed.
+func (c *Checker) Check(values Values, failed func(condition *compile.Requirement, err error)) (results []Result) {
 	for i, threshold := range c.Case.Thresholds {
 		wanted, err := c.wanted(threshold)
 		if err != nil {
@@ -115,10 +116,28 @@ func (c *Checker) Check(values Values, failed func(condition *compile.Requiremen
 		}
 		samples := c.samples(threshold, &values)
 		for j := range threshold.Limits {
-			verdicts = append(verdicts, Verdict{i, j, c.limit(threshold, &threshold.Limits[j], samples)})
+			results = append(results, Result{i, j, c.limit(threshold, &threshold.Limits[j], samples)})
 		}
 	}
-	return verdicts
+	return results
+}
+
+// CheckTooFew returns the results of the limits on measurements with too few messages, which fail.  It is for a case
+// that such a measurement has ended before its limits are checked.
+func (c *Checker) CheckTooFew(values Values) (results []Result) {
+	for i, threshold := range c.Case.Thresholds {
+		if wanted, err := c.wanted(threshold); err != nil || !wanted || threshold.Metric == "counter" {
+			continue
+		}
+		samples := c.samples(threshold, &values)
+		if !slices.ContainsFunc(samples, func(s sample) bool { return s.tooFew }) {
+			continue
+		}
+		for j := range threshold.Limits {
+			results = append(results, Result{i, j, c.limit(threshold, &threshold.Limits[j], samples)})
+		}
+	}
+	return results
 }
 
 // Watch returns a function that reports whether a running measurement has exceeded a limit that ends it; nil when no
@@ -149,7 +168,7 @@ func (c *Checker) wanted(threshold *compile.Threshold) (bool, error) {
 	return c.Holds(threshold.If, names)
 }
 
-// unchecked is a limit that was not compared with anything.
+// unchecked is the result of a limit without a comparison.
 func unchecked(threshold *compile.Threshold, limit *compile.Limit) record.Threshold {
 	return record.Threshold{
 		Text: threshold.Text + " " + limit.Text, Line: limit.Span.Line, Column: limit.Span.Column,
@@ -169,24 +188,28 @@ func (c *Checker) limit(threshold *compile.Threshold, limit *compile.Limit, samp
 			checked.Reason = "no samples: no device of a role here has such a counter (rdmarun explain counters)"
 		}
 	}
-	worst := math.Inf(-1) // of the samples: the one shown
+	worst := math.Inf(-1) // the worst sample, which is shown
 	for _, each := range samples {
 		value, has := each.fields[limit.Field]
 		if !has {
-			checked.OK, checked.Reason = false, each.missing()
+			checked.OK, checked.Reason = false, cmp.Or(checked.Reason, each.missing())
 			continue
 		}
 		excess, err := limit.Excess(value, each.env)
 		if err != nil {
 			checked.OK, checked.Reason = false, err.Error()
-			if each.env["baseline"] == nil {
+			switch {
+			case each.env["baseline"] != nil:
+			case c.Baseline != nil:
+				checked.Reason = "the baseline has no " + each.what
+			default:
 				checked.Reason = "no baseline of it: --baseline names one, and \"if: baseline != nil\" leaves the " +
 					"threshold out without"
 			}
 			continue
 		}
-		if bound, err := limit.Bound(each.env); err == nil && each.one != nil &&
-			len(checked.Bounds) < record.MostBounds {
+		bound, _ := limit.Bound(each.env) // which Excess has compared
+		if each.one != nil && len(checked.Bounds) < record.MaxBounds {
 			checked.Bounds = append(checked.Bounds, record.Bound{
 				Name: each.one.Name, Of: each.of, Size: each.one.Size, Value: bound,
 			})
@@ -195,18 +218,18 @@ func (c *Checker) limit(threshold *compile.Threshold, limit *compile.Limit, samp
 		if excess <= worst {
 			continue
 		}
-		worst, checked.Value = excess, limit.Show(value)
+		worst, checked.Found, checked.Value = excess, value, limit.Show(value, bound)
 		if len(samples) > 1 && excess > 0 {
 			checked.Value += " (" + each.what + ")"
 		}
 	}
 	if worst > 0 {
-		checked.Reason = "" // a limit that is broken says more than one that could not be checked
+		checked.Reason = "" // an exceeded limit says more than one without a comparison
 	}
 	return checked
 }
 
-// broken reports whether a running measurement has broken a limit already.
+// broken reports whether a running measurement has exceeded a limit already.
 func (c *Checker) broken(threshold *compile.Threshold, found []*record.Measure) bool {
 	sample, has := c.sampleOf(threshold, found)
 	if !has || found[0].Messages == 0 || found[0].Took < threshold.After {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -30,7 +31,7 @@ func checkerOf(t testing.TB, text string) *Checker {
 	t.Helper()
 	wrong := &diag.List{}
 	file := ast.Read(syntax.Parse(diag.NewSource("case.yaml", []byte(text)), wrong), verb.NewTable(), wrong)
-	program := compile.Compile(file, compile.Options{}, wrong)
+	scenario := compile.Compile(file, compile.Options{}, wrong)
 	if wrong.Len() > 0 {
 		t.Fatal(wrong.Sorted()[0])
 	}
@@ -40,11 +41,11 @@ func checkerOf(t testing.TB, text string) *Checker {
 		}
 		return condition.Holds(names)
 	}
-	return &Checker{Case: program.Cases[0], Holds: holds}
+	return &Checker{Case: scenario.Cases[0], Holds: holds}
 }
 
-// TestVerdicts: a process that judges says how limits of the file were held, each once, and nothing else.
-func TestVerdicts(t *testing.T) {
+// TestReadResults: results of another process are of the file's limits, each once, and nothing else counts.
+func TestReadResults(t *testing.T) {
 	for name, test := range map[string]struct{ said, want string }{
 		"none": {`[]`, ""},
 		"all": {
@@ -66,11 +67,11 @@ func TestVerdicts(t *testing.T) {
 		"what is not JSON": {`[`, "unexpected end"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			verdicts, err := checkerOf(t, limitsFile).Read([]byte(test.said))
+			results, err := checkerOf(t, limitsFile).Read([]byte(test.said))
 			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 				t.Fatalf("%v, not %q", err, test.want)
 			}
-			for _, verdict := range verdicts {
+			for _, verdict := range results {
 				each := verdict.Checked
 				if each.Line != 3 || each.Column < 1 || len(each.Value) > 1000 ||
 					!strings.Contains(
@@ -83,15 +84,15 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestMissing: a limit of the file needs a verdict, unless its condition does not hold.
+// TestMissing: a limit of the file needs a result, unless its condition does not hold.
 func TestMissing(t *testing.T) {
 	c := checkerOf(t, limitsFile)
-	some := []Verdict{{Threshold: 0, Limit: 0}, {Threshold: 1, Limit: 0}}
+	some := []Result{{Threshold: 0, Limit: 0}, {Threshold: 1, Limit: 0}}
 	if err := c.Missing(some); err == nil ||
 		!strings.Contains(err.Error(), "no result of threshold bandwidth min > 1 Mbit/s") {
 		t.Error(err)
 	}
-	if err := c.Missing(append(some, Verdict{Threshold: 0, Limit: 1})); err != nil {
+	if err := c.Missing(append(some, Result{Threshold: 0, Limit: 1})); err != nil {
 		t.Error(err)
 	}
 	c.Holds = func(*compile.Requirement, expression.Env) (bool, error) { return false, nil }
@@ -100,9 +101,22 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// FuzzVerdicts has the process that judges say whatever: there is a verdict on each limit at most, in the words of the
-// file.
-func FuzzVerdicts(f *testing.F) {
+// TestSentResults: a result is the same in another process as where the limit was checked.
+func TestSentResults(t *testing.T) {
+	c := checkerOf(t, limitsFile)
+	want := c.Check(Values{Took: time.Hour, Measures: [][]*record.Measure{bandwidth("client", 7.5e8)}}, nil)
+	raw, err := json.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := checkerOf(t, limitsFile).Read(raw)
+	if err != nil || !reflect.DeepEqual(got, want) || got[0].Checked.Found == 0 {
+		t.Errorf("%+v, not %+v: %v", got, want, err)
+	}
+}
+
+// FuzzReadResults reads any message as results: there is at most one for each limit, with the text of the file.
+func FuzzReadResults(f *testing.F) {
 	for _, seed := range []string{
 		`[{"threshold":0,"limit":0,"checked":{"text":"bandwidth avg > 1 Gbit/s","value":"2 Gbit/s","ok":true,"line":3,"column":26}},{"threshold":1,"limit":0,"checked":{"ok":false,"reason":"no samples"}}]`,
 		`[{"threshold":0,"limit":1,"checked":{"text":"\u001b","value":"\u202e","reason":"\u0000","line":-1,"column":-9223372036854775808}}]`,
@@ -118,14 +132,14 @@ func FuzzVerdicts(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		verdicts, err := c.Read(data)
+		results, err := c.Read(data)
 		if err != nil {
 			_ = err.Error()
 			return
 		}
 		said := make(map[string]bool)
-		for i := range verdicts {
-			each := &verdicts[i].Checked
+		for i := range results {
+			each := &results[i].Checked
 			if !texts[each.Text] || said[each.Text] || each.Line != 3 || len(each.Value)+len(each.Reason) > 2000 {
 				t.Errorf("%+v", each)
 			}
@@ -134,11 +148,11 @@ func FuzzVerdicts(f *testing.F) {
 	})
 }
 
-// TestSizeWithoutMessages: a threshold fails when one of the sizes that it chooses has no message, whatever the others
-// have.
+// TestSizeWithoutMessages: a threshold fails when one of the sizes that it chooses has no message, even if the others
+// have some.
 func TestSizeWithoutMessages(t *testing.T) {
-	for name, test := range map[string]struct{ metric, limit, told, want string }{
-		"bandwidth": {"bandwidth", "avg > 1 kbit/s", `"bits_per_second":1e9`, "0bit/s (bandwidth of one, 64MiB)"},
+	for name, test := range map[string]struct{ metric, limit, reported, want string }{
+		"bandwidth": {"bandwidth", "avg > 1 kbit/s", `"bits_per_second":1e9`, "0 bit/s (bandwidth of one, 64MiB)"},
 		"latency": {
 			"latency", "p99 < 1s", `"latency":[{"of":"total","count":3,"p99_ns":5}]`,
 			"no samples of latency of one, 64MiB",
@@ -153,7 +167,7 @@ steps: [{measure: {kind: `+test.metric+`, op: SEND, from: client, to: server, si
 			var values Values
 			what := `"type":"` + test.metric + `","name":"` + test.metric + ` of one","role":"client"`
 			for _, each := range []string{
-				what + `,"size":64,"messages":3,"took_ns":7,` + test.told, what + `,"size":67108864,"took_ns":7`,
+				what + `,"size":64,"messages":3,"took_ns":7,` + test.reported, what + `,"size":67108864,"took_ns":7`,
 			} {
 				var found []*record.Measure
 				if err := json.Unmarshal([]byte(`[{`+each+`}]`), &found); err != nil {
@@ -161,10 +175,10 @@ steps: [{measure: {kind: `+test.metric+`, op: SEND, from: client, to: server, si
 				}
 				values.Measures = append(values.Measures, found)
 			}
-			verdicts := c.Check(values, nil)
-			if len(verdicts) != 1 || verdicts[0].Checked.OK ||
-				cmp.Or(verdicts[0].Checked.Reason, verdicts[0].Checked.Value) != test.want {
-				t.Errorf("%+v", verdicts)
+			results := c.Check(values, nil)
+			if len(results) != 1 || results[0].Checked.OK ||
+				cmp.Or(results[0].Checked.Reason, results[0].Checked.Value) != test.want {
+				t.Errorf("%+v", results)
 			}
 		})
 	}
@@ -178,7 +192,7 @@ func bandwidth(role string, bits float64) []*record.Measure {
 	}}
 }
 
-// TestCheck: each limit is compared with the samples of its threshold, and says which sample exceeds it most.
+// TestCheck: each limit is compared with the samples of its threshold, and its result names the worst one.
 func TestCheck(t *testing.T) {
 	const client, watcher = "client", "watcher"
 	for name, test := range map[string]struct {
@@ -186,19 +200,20 @@ func TestCheck(t *testing.T) {
 		ok              bool
 		values          Values
 	}{
-		"within": {"{metric: bandwidth, pass: [avg > 1 Gbit/s]}", "2Gbit/s", true, Values{
+		"within": {"{metric: bandwidth, pass: [avg > 1 Gbit/s]}", "2.00 Gbit/s", true, Values{
 			Measures: [][]*record.Measure{bandwidth(client, 2e9)},
 		}},
 		"the worst of two": {
-			"{metric: bandwidth, pass: [avg > 1 Gbit/s]}", "250Mbit/s (bandwidth of watcher, 64 B)", false, Values{
+			"{metric: bandwidth, pass: [avg > 1 Gbit/s]}", "250 Mbit/s (bandwidth of watcher, 64B)", false, Values{
 				Measures: [][]*record.Measure{
 					bandwidth(client, 5e8), bandwidth(watcher, 25e7), bandwidth(client, 2e9),
 				},
 			},
 		},
-		"of those it chooses": {"{metric: 'bandwidth{role=client}', pass: [avg > 1 Gbit/s]}", "2Gbit/s", true, Values{
-			Measures: [][]*record.Measure{bandwidth(client, 2e9), bandwidth(watcher, 1)},
-		}},
+		"of those it chooses": {
+			"{metric: 'bandwidth{role=client}', pass: [avg > 1 Gbit/s]}", "2.00 Gbit/s", true,
+			Values{Measures: [][]*record.Measure{bandwidth(client, 2e9), bandwidth(watcher, 1)}},
+		},
 		"no sample": {
 			"{metric: 'bandwidth{role=server}', pass: [avg > 1 Gbit/s]}",
 			"no samples: the case has measured nothing of that kind", false,
@@ -208,13 +223,23 @@ func TestCheck(t *testing.T) {
 			"no samples: there are no intervals without sample_every", false,
 			Values{Measures: [][]*record.Measure{bandwidth(client, 2e9)}},
 		},
-		"at the limit": {"{metric: duration, pass: [value <= 5s]}", "5s", true, Values{Took: 5 * time.Second}},
+		"at the limit": {"{metric: duration, pass: [value <= 5s]}", "5.00 s", true, Values{Took: 5 * time.Second}},
 		"beyond the limit": {
-			"{metric: duration, pass: [value < 5s]}", "5s", false, Values{Took: 5 * time.Second},
+			"{metric: duration, pass: [value < 5s]}", "5.00 s", false, Values{Took: 5 * time.Second},
 		},
-		"a loop": {"{metric: 'loop{name=l}', pass: [max < 1ms]}", "2ms", false, Values{
-			Loops: []record.Loop{{Name: "l", Max: 2 * time.Millisecond}, {Name: "other", Max: time.Hour}},
+		"a loop": {"{metric: 'loop{name=l}', pass: [max < 1ms]}", "2.00 ms", false, Values{
+			Loops: []record.Loop{
+				{Name: "l", Rounds: 1, Max: 2 * time.Millisecond}, {Name: "other", Rounds: 1, Max: time.Hour},
+			},
 		}},
+		"a stage in which no round began": {
+			"{metric: 'loop{name=l}', pass: [max < 1s]}",
+			"no samples: no round of l, stage=b began, and 7 were dropped",
+			false, Values{Loops: []record.Loop{
+				{Name: "l", Tags: map[string]string{record.StageTag: "a"}, Rounds: 1, Max: time.Millisecond},
+				{Name: "l", Tags: map[string]string{record.StageTag: "b"}, Dropped: 7},
+			}},
+		},
 		"a counter": {"{metric: 'counter{role=client}', pass: [value == 0]}", "3 (client b)", false, Values{
 			Counters: func() []Counters {
 				return []Counters{
@@ -246,11 +271,11 @@ steps:
 - measure: {kind: bandwidth, op: SEND, from: client, to: server, sizes: [64], iterations: 7}
 - measure: {kind: bandwidth, op: SEND, from: watcher, to: server, sizes: [64], iterations: 7}
 `)
-			verdicts := c.Check(test.values, nil)
-			if len(verdicts) != 1 {
-				t.Fatalf("%d verdicts", len(verdicts))
+			results := c.Check(test.values, nil)
+			if len(results) != 1 {
+				t.Fatalf("%d verdicts", len(results))
 			}
-			got := verdicts[0].Checked
+			got := results[0].Checked
 			if got.OK != test.ok || cmp.Or(got.Reason, got.Value) != test.want {
 				t.Errorf("ok %t, %q %q, want %t, %q", got.OK, got.Reason, got.Value, test.ok, test.want)
 			}
@@ -258,8 +283,8 @@ steps:
 	}
 }
 
-// TestCondition: a threshold whose condition does not hold has no verdict, and one whose condition cannot be computed
-// is reported.
+// TestCondition: a threshold with a false condition has no result, and one with a condition that cannot be computed is
+// reported.
 func TestCondition(t *testing.T) {
 	c := checkerOf(t, `rdmarun: v1
 thresholds:
@@ -270,12 +295,12 @@ steps: [{sleep: 1ms}]
 	wrong := errors.New("no such name")
 	var failed []error
 	note := func(_ *compile.Requirement, err error) { failed = append(failed, err) }
-	if verdicts := c.Check(Values{}, note); len(verdicts) != 1 || verdicts[0].Threshold != 1 || failed != nil {
-		t.Errorf("without a baseline: %+v, %v", verdicts, failed)
+	if results := c.Check(Values{}, note); len(results) != 1 || results[0].Threshold != 1 || failed != nil {
+		t.Errorf("without a baseline: %+v, %v", results, failed)
 	}
 	c.Baseline = &record.Earlier{}
-	if verdicts := c.Check(Values{}, note); len(verdicts) != 2 || failed != nil {
-		t.Errorf("with a baseline: %+v, %v", verdicts, failed)
+	if results := c.Check(Values{}, note); len(results) != 2 || failed != nil {
+		t.Errorf("with a baseline: %+v, %v", results, failed)
 	}
 	c.Holds = func(condition *compile.Requirement, _ expression.Env) (bool, error) { return condition == nil, wrong }
 	c.Check(Values{}, note)
@@ -284,8 +309,8 @@ steps: [{sleep: 1ms}]
 	}
 }
 
-// TestWatch: a measurement ends early for a limit that cannot be met any more, once it has run for the time that the
-// threshold gives it.
+// TestWatch: a measurement ends early for a limit that cannot be met any more. Before that it runs for the time that
+// the threshold allows.
 func TestWatch(t *testing.T) {
 	const file = `rdmarun: v1
 roles: {client: {}, server: {}}

@@ -15,22 +15,22 @@ import (
 	"rdmarun/host/scenario/verb"
 )
 
-// remembered is how many steps of each role a failure shows.
+// remembered is the number of steps of each role that a failure shows.
 const remembered = 4
 
-// MostOfAll bounds how many a failure shows where a counted role has many instances.
-const MostOfAll = 40
+// MaxOfAll bounds the steps that a failure shows, if a counted role has many instances.
+const MaxOfAll = 40
 
-// History keeps the last steps of each role.  Words are made of them only when a failure wants them.
+// History keeps the last steps of each role.  It makes their texts only for a failure.
 type History struct {
 	// Virtual is set where the provider's clock is virtual.
 	Virtual bool
 	roles   map[string]*ring
-	// forgotten is the list of arguments of a step that is not remembered any more, for another step to use.
+	// forgotten is the argument list of a step that was dropped, for reuse.
 	forgotten []any
 }
 
-// NewHistory remembers nothing yet.
+// NewHistory returns an empty history.
 func NewHistory(virtual bool) *History {
 	return &History{Virtual: virtual, roles: make(map[string]*ring)}
 }
@@ -47,16 +47,15 @@ type Moment struct {
 	Role     string
 	Step     *compile.Step
 	Verb     *verb.Verb
-	// Arguments are those of the verb, and Fields its results, in its order; Returned is its error, whatever was
-	// expected.
+	// Arguments are those of the verb, and Fields its results, in its order; Returned is its error, expected or not.
 	Arguments, Fields []any
 	Returned          error
-	Outcome           func() string // nil: nothing to say
+	Outcome           func() string // nil: no result
 	Err               error
 	Number            uint32 // for packets; 0 where they are not captured
 }
 
-// Add remembers an action in place of the oldest one of its role.
+// Add adds an action in place of the oldest one of its role.
 func (h *History) Add(m Moment) {
 	r := h.roles[m.Role]
 	if r == nil {
@@ -72,21 +71,21 @@ func (h *History) Add(m Moment) {
 	r.oldest = (r.oldest + 1) % remembered
 }
 
-// Spare takes the list of arguments that was forgotten last; nil when there is none.
+// Spare returns the argument list that was dropped last; nil without one.
 func (h *History) Spare() []any {
 	list := h.forgotten
 	h.forgotten = nil
 	return list
 }
 
-// Moments lists what is remembered in the order of time.
+// Moments returns the kept steps in the order of time.
 func (h *History) Moments() []record.Moment {
 	var all []Moment
 	for _, r := range h.roles {
 		all = append(all, r.moments...)
 	}
 	slices.SortFunc(all, func(a, b Moment) int { return cmp.Compare(a.At.Wall, b.At.Wall) })
-	all = all[max(0, len(all)-MostOfAll):]
+	all = all[max(0, len(all)-MaxOfAll):]
 	list := make([]record.Moment, len(all))
 	for i, m := range all {
 		text := strings.TrimSpace(m.Verb.Name + " " + m.given())
@@ -103,7 +102,7 @@ func (h *History) Moments() []record.Moment {
 	return list
 }
 
-// given lists the arguments that differ from their defaults.
+// given returns the arguments that differ from their defaults.
 func (m *Moment) given() string {
 	var words []string
 	for i := range m.Verb.Arguments {
@@ -155,7 +154,7 @@ func (m *Moment) result() string {
 	return ""
 }
 
-// Record is what outputs see of an action.
+// Record is the record of an action.
 func (m *Moment) Record(virtual bool) *record.Step {
 	step := &record.Step{
 		Role: m.Role, Action: m.Verb.Name, Text: m.given(), Outcome: m.result(),
@@ -179,7 +178,7 @@ func (m *Moment) Record(virtual bool) *record.Step {
 	return step
 }
 
-// recorded shows a value in full: bytes as hexadecimal digits, however many.
+// recorded is a value in full: bytes are hexadecimal digits, without a limit.
 func recorded(value any, result *verb.Result) string {
 	if data, ok := value.([]byte); ok {
 		return hex.EncodeToString(data)

@@ -14,24 +14,25 @@ import (
 // within a loop without a name, adds to the series of its name and tags.
 type Loops struct {
 	series []*timing
-	// known has them by name and tags: tags may be computed, so there may be as many as rounds of the loop around.
+	// known has them by name and tags.  Tags may be computed, so there may be as many as rounds of an outer loop.
 	known map[string]*timing
-	// Told are those of other processes.
-	Told   []record.Loop
-	active *timing
+	// Received are the loops of other processes.
+	Received []record.Loop
+	// active are the stages of the repeat that runs, one where it has none; nil outside of timed repeats.
+	active []*timing
 }
 
-// maxSamples bounds the memory of a long repeat; beyond it a fair selection stays.
+// maxSamples bounds the samples of a long repeat.  Beyond it, a uniform random selection is kept.
 const maxSamples = 1 << 16
 
-// timing is the times of one repeat, or of all of one name and tags.
+// timing has the times of one repeat, or of all with one name and tags.
 type timing struct {
 	name        string
 	tags        map[string]string
 	virtual     bool
 	rounds      int
 	late        int           // rounds that began later than they were due
-	latest      time.Duration // how late the latest of them was
+	latest      time.Duration // the largest delay
 	dropped     int           // rounds that were due and did not begin
 	wall, clock spread
 	random      *rand.Rand
@@ -43,28 +44,43 @@ type spread struct {
 	min, max time.Duration
 }
 
-// Part is for the loops of a part of the case, which Join adds: what times now goes on.
+// Part returns the loops of a part of the case, which Join adds.  A running repeat continues in it.
 func (l *Loops) Part() Loops { return Loops{active: l.active} }
 
-// Enter begins a repeat and reports whether it is timed.
-func (l *Loops) Enter(name string, tags map[string]string) bool {
+// Enter begins a repeat and reports whether it is timed.  Each of its stages has a series of its own.
+func (l *Loops) Enter(name string, tags map[string]string, stages []string) bool {
 	if l.active != nil {
 		return false
 	}
-	l.active = &timing{name: name, tags: tags, random: rand.New(rand.NewPCG(1, 2))}
+	begin := func(tags map[string]string) {
+		l.active = append(l.active, &timing{name: name, tags: tags, random: rand.New(rand.NewPCG(1, 2))})
+	}
+	if stages == nil {
+		begin(tags)
+	}
+	for _, stage := range stages {
+		own := map[string]string{record.StageTag: stage}
+		for tag, value := range tags {
+			if tag != record.StageTag {
+				own[tag] = value
+			}
+		}
+		begin(own)
+	}
 	return true
 }
 
-// Round notes a round, which has begun so late.
-func (l *Loops) Round(took Instant, late time.Duration) {
-	if l.active.round(took); late > 0 {
-		l.active.late++
-		l.active.latest = max(l.active.latest, late)
+// Round adds a round of a stage, and its delay.
+func (l *Loops) Round(stage int, took Instant, late time.Duration) {
+	s := l.active[stage]
+	if s.round(took); late > 0 {
+		s.late++
+		s.latest = max(s.latest, late)
 	}
 }
 
-// Drop notes rounds of the repeat that is timed which were due and did not begin.
-func (l *Loops) Drop(rounds int) { l.active.dropped += rounds }
+// Drop counts rounds of a stage of the timed repeat that were due and did not begin.
+func (l *Loops) Drop(stage, rounds int) { l.active[stage].dropped += rounds }
 
 func (s *timing) round(took Instant) {
 	s.rounds++
@@ -76,7 +92,7 @@ func (s *timing) round(took Instant) {
 	s.clock.add(at, took.Clock)
 }
 
-// add notes a time in the place at; one beyond the room counts for the extremes only.
+// add stores a time at an index.  One beyond the samples counts for the extremes only.
 func (s *spread) add(at int, took time.Duration) {
 	if len(s.times) == 0 || took < s.min {
 		s.min = took
@@ -91,21 +107,26 @@ func (s *spread) add(at int, took time.Duration) {
 }
 
 func (s *spread) summary() record.Times {
-	times := slices.Sorted(slices.Values(s.times)) // of wall and clock the order stays, so that each round has both
-	at := func(q float64) time.Duration { return times[int(q*float64(len(times)-1)+0.5)] }
-	return record.Times{Min: s.min, Median: at(0.5), P99: at(0.99), Max: s.max}
+	if len(s.times) == 0 {
+		return record.Times{} // no round of a stage began
+	}
+	times := slices.Sorted(slices.Values(s.times)) // wall and clock keep their order, so that they pair up
+	at := func(percentile float64) time.Duration { return times[record.PercentileRank(percentile, len(times))-1] }
+	return record.Times{Min: s.min, Median: at(50), P99: at(99), Max: s.max}
 }
 
-// Leave ends the repeat that is timed; one that was not completed counts for nothing.
+// Leave ends the timed repeat.  One that was not completed is dropped.
 func (l *Loops) Leave(completed, virtual bool) {
-	s := l.active
+	stages := l.active
 	l.active = nil
-	if s.virtual = virtual; completed && s.rounds > 0 {
-		l.add(s)
+	for _, s := range stages {
+		if s.virtual = virtual; completed {
+			l.add(s)
+		}
 	}
 }
 
-// key is the same for repeats of one name and tags.
+// key is equal for repeats of one name and tags.
 func (s *timing) key() string {
 	key := strconv.Quote(s.name)
 	for _, tag := range slices.Sorted(maps.Keys(s.tags)) {
@@ -131,20 +152,22 @@ func (l *Loops) add(s *timing) {
 	}
 	series.late, series.latest = series.late+s.late, max(series.latest, s.latest)
 	series.dropped += s.dropped
-	series.rounds = rounds // also those of which no time was kept
-	series.wall.min, series.wall.max = min(series.wall.min, s.wall.min), max(series.wall.max, s.wall.max)
-	series.clock.min, series.clock.max = min(series.clock.min, s.clock.min), max(series.clock.max, s.clock.max)
+	series.rounds = rounds // also rounds without a kept time
+	if s.rounds > 0 {
+		series.wall.min, series.wall.max = min(series.wall.min, s.wall.min), max(series.wall.max, s.wall.max)
+		series.clock.min, series.clock.max = min(series.clock.min, s.clock.min), max(series.clock.max, s.clock.max)
+	}
 }
 
-// Join adds what a branch or a part of the case has timed.
+// Join adds the loops of a branch or a part of the case.
 func (l *Loops) Join(part *Loops) {
 	for _, s := range part.series {
 		l.add(s)
 	}
-	l.Told = append(l.Told, part.Told...)
+	l.Received = append(l.Received, part.Received...)
 }
 
-// Records are the series, and the loops of other processes.
+// Records returns all series, and the loops of other processes.
 func (l *Loops) Records() []record.Loop {
 	var list []record.Loop
 	for _, s := range l.series {
@@ -159,5 +182,5 @@ func (l *Loops) Records() []record.Loop {
 		}
 		list = append(list, loop)
 	}
-	return append(list, l.Told...)
+	return append(list, l.Received...)
 }

@@ -1,25 +1,26 @@
 package timeline
 
 import (
+	"slices"
 	"testing"
 	"time"
 )
 
 func TestLoops(t *testing.T) {
 	var l Loops
-	if !l.Enter("outer", nil) || l.Enter("inner", nil) {
+	if !l.Enter("outer", nil, nil) || l.Enter("inner", nil, nil) {
 		t.Fatal("only the outermost loop is timed")
 	}
 	for i := range 101 {
-		l.Round(Instant{time.Duration(i) * time.Microsecond, time.Duration(i) * time.Hour}, 0)
+		l.Round(0, Instant{time.Duration(i) * time.Microsecond, time.Duration(i) * time.Hour}, 0)
 	}
 	l.Leave(true, true)
-	if !l.Enter("second", nil) {
+	if !l.Enter("second", nil, nil) {
 		t.Fatal("a second loop after the first")
 	}
-	l.Leave(true, true) // without a round it tells nothing
+	l.Leave(true, true)
 	list := l.Records()
-	if len(list) != 1 {
+	if len(list) != 2 || list[1].Name != "second" || list[1].Rounds != 0 || list[1].Max != 0 {
 		t.Fatalf("%+v", list)
 	}
 	got := list[0]
@@ -36,9 +37,9 @@ func TestLoops(t *testing.T) {
 func TestLoopsWithinLoops(t *testing.T) {
 	var l, branch Loops
 	burst := func(l *Loops, name, tag string, completed bool, took ...time.Duration) {
-		l.Enter(name, map[string]string{"tag": tag})
+		l.Enter(name, map[string]string{"tag": tag}, nil)
 		for _, each := range took {
-			l.Round(Instant{each, 2 * each}, 0)
+			l.Round(0, Instant{each, 2 * each}, 0)
 		}
 		l.Leave(completed, true)
 	}
@@ -60,9 +61,9 @@ func TestLoopsWithinLoops(t *testing.T) {
 	// More rounds than are kept.
 	var long Loops
 	for range 3 {
-		long.Enter("long", nil)
+		long.Enter("long", nil, nil)
 		for i := range maxSamples {
-			long.Round(Instant{time.Duration(i + 1), 0}, 0)
+			long.Round(0, Instant{time.Duration(i + 1), 0}, 0)
 		}
 		long.Leave(true, false)
 	}
@@ -75,12 +76,12 @@ func TestLoopsWithinLoops(t *testing.T) {
 // TestManyRounds keeps memory bounded and the extremes exact.
 func TestManyRounds(t *testing.T) {
 	var l Loops
-	l.Enter("long", nil)
+	l.Enter("long", nil, nil)
 	for i := range 3 * maxSamples {
-		l.Round(Instant{time.Duration(i + 1), 0}, 0)
+		l.Round(0, Instant{time.Duration(i + 1), 0}, 0)
 	}
-	if len(l.active.wall.times) != maxSamples {
-		t.Errorf("%d samples", len(l.active.wall.times))
+	if len(l.active[0].wall.times) != maxSamples {
+		t.Errorf("%d samples", len(l.active[0].wall.times))
 	}
 	l.Leave(true, true)
 	got := l.Records()[0]
@@ -89,5 +90,53 @@ func TestManyRounds(t *testing.T) {
 	}
 	if middle := time.Duration(3 * maxSamples / 2); got.Median < middle*9/10 || got.Median > middle*11/10 {
 		t.Errorf("median %d of %d", got.Median, 3*maxSamples)
+	}
+}
+
+// TestExtremesWithoutSamples: the extremes of a repeat count where their samples were not kept, on both clocks.
+func TestExtremesWithoutSamples(t *testing.T) {
+	const least, most = 1, 1 << 40
+	var l Loops
+	l.Enter("long", nil, nil)
+	l.Round(0, Instant{7, 70}, 0)
+	l.Leave(true, true)
+	l.Enter("long", nil, nil)
+	l.Round(0, Instant{least, 10 * least}, 0)
+	l.Round(0, Instant{most, 10 * most}, 0)
+	for range 40 * maxSamples {
+		l.Round(0, Instant{7, 70}, 0)
+	}
+	if kept := l.active[0].wall.times; slices.Contains(kept, least) || slices.Contains(kept, most) {
+		t.Fatal("the extremes are among the samples: take more rounds")
+	}
+	l.Leave(true, true)
+	got := l.Records()[0]
+	if clock := got.OnClock(); got.Min != least || got.Max != most || clock.Min != 10*least || clock.Max != 10*most {
+		t.Errorf("%+v, %+v", got, clock)
+	}
+}
+
+// TestStages: each stage of a repeat has a series of its own, also one in which no round began.
+func TestStages(t *testing.T) {
+	var l Loops
+	l.Enter("ramp", map[string]string{"on": "a"}, []string{"slow", "fast", "none"})
+	l.Round(0, Instant{1, 1}, 0)
+	l.Round(1, Instant{2, 2}, time.Second)
+	l.Drop(1, 3)
+	l.Leave(true, false)
+	list := l.Records()
+	if len(list) != 3 || list[2].Rounds+list[2].Dropped != 0 || list[2].Tags["stage"] != "none" {
+		t.Fatalf("%+v", list)
+	}
+	if list[0].Rounds != 1 || list[1].Rounds != 1 || list[1].Late != 1 || list[1].Dropped != 3 ||
+		list[0].Tags["stage"] != "slow" || list[1].Tags["stage"] != "fast" || list[1].Tags["on"] != "a" {
+		t.Errorf("%+v", list)
+	}
+	l = Loops{}
+	l.Enter("ramp", nil, []string{"none"})
+	l.Drop(0, 7)
+	l.Leave(true, false)
+	if list := l.Records(); len(list) != 1 || list[0].Rounds != 0 || list[0].Dropped != 7 || list[0].Max != 0 {
+		t.Errorf("%+v", list)
 	}
 }

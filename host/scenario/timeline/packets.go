@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"rdmarun/host/record"
@@ -17,40 +18,36 @@ import (
 type Packets struct {
 	providers []*rdmacore.Provider
 	began     []time.Duration // of the case, on the clock of each
-	roles     map[netip.Addr]string
+	roles     map[netip.Addr][]string
 	number    uint32 // of the step that began last
-	// running are the steps that have not ended, with what was sent in them until now.
+	// running has the steps that have not ended, with their packets.
 	running map[uint32]*sentPackets
-	// between is what was sent when the step it belongs to had ended.
+	// between has packets that were sent after the end of their step.
 	between sentPackets
 }
 
-// sentPackets are the first of some packets, and how many more there were.
+// sentPackets has the first packets of a step, and the number of the others.
 type sentPackets struct {
 	first []record.Packet
 	more  int
 }
 
 func (s *sentPackets) add(p record.Packet) {
-	if len(s.first) < record.MostPackets {
+	if len(s.first) < record.MaxPackets {
 		s.first = append(s.first, p)
 	} else {
 		s.more++
 	}
 }
 
-// NewPackets begins to listen; nil when there is nothing to hear.
+// NewPackets starts to take packets; nil if no provider captures them.
 func NewPackets(bed *testbed.Testbed) *Packets {
-	p := &Packets{roles: make(map[netip.Addr]string), running: make(map[uint32]*sentPackets)}
+	p := &Packets{roles: make(map[netip.Addr][]string), running: make(map[uint32]*sentPackets)}
 	for _, role := range bed.Roles() {
 		if provider := role.Provider(); provider.Captures() && !slices.Contains(p.providers, provider) {
 			p.providers, p.began = append(p.providers, provider), append(p.began, provider.Clock().Now())
 		}
-		if other := p.roles[role.Address()]; other != "" {
-			p.roles[role.Address()] = other + ", " + role.Name
-		} else {
-			p.roles[role.Address()] = role.Name
-		}
+		p.roles[role.Address()] = append(p.roles[role.Address()], role.Name)
 	}
 	if p.providers == nil {
 		return nil
@@ -58,7 +55,7 @@ func NewPackets(bed *testbed.Testbed) *Packets {
 	return p
 }
 
-// Begin tells the capture where the run is, and numbers the step.
+// Begin reports the current step to the capture, and returns its number.
 func (p *Packets) Begin(step *compile.Step, role *testbed.Role, operation string) uint32 {
 	if p == nil {
 		return 0
@@ -79,7 +76,7 @@ func (p *Packets) Begin(step *compile.Step, role *testbed.Role, operation string
 	return p.number
 }
 
-// End is the end of the step: what its role sends from now on is another's.
+// End ends the step: later packets of its role belong to another one.
 func (p *Packets) End(role *testbed.Role) {
 	if p == nil {
 		return
@@ -92,33 +89,55 @@ func (p *Packets) End(role *testbed.Role) {
 	}
 }
 
-// collect fetches what a provider has sent since the last time.
+// collect takes the packets that a provider has sent since the last call.
 func (p *Packets) collect(number int) {
 	sent, missed := p.providers[number].Captured()
 	for i := range sent {
 		each := &sent[i]
+		if each.Inbound && each.FaultResult == "" && p.roles[each.From] != nil {
+			continue // its sender has captured it, too
+		}
 		of := p.running[each.Step]
 		if of == nil {
 			of = &p.between
 		}
+		from, to := p.ends(each)
 		of.add(record.Packet{
-			At: each.Time - p.began[number], From: p.name(each.From), To: p.name(each.To), Name: each.Name(),
-			QueuePair: each.QueuePair,
-			PSN:       each.PSN, Length: int(each.Length), Fate: each.Fate,
+			At: each.Time - p.began[number], From: from, To: to, Name: each.Name(),
+			QueuePair: each.QueuePair, PSN: each.PSN, Length: int(each.Length), FaultResult: each.FaultResult,
 		})
 	}
 	p.between.more += int(missed)
 }
 
-// name is the role that has the address, or the address.
-func (p *Packets) name(address netip.Addr) string {
-	if role := p.roles[address]; role != "" {
-		return role
+// ends are the roles that a packet goes from and to, or their addresses.  Programs of one host share an address, so the
+// interface that has captured the packet shows which program it is.  The other end is another one.
+func (p *Packets) ends(packet *rdmacore.CapturedPacket) (from, to string) {
+	here, _, _ := strings.Cut(packet.Interface, ",")
+	from, to = p.name(packet.From, here), p.name(packet.To, here)
+	switch {
+	case here == "":
+	case packet.Inbound:
+		to = here
+	default:
+		from = here
 	}
-	return address.String()
+	return from, to
 }
 
-// Take returns the packets of a step that has ended, behind those that were sent since an earlier one.
+// name is the roles with the address but for one, or the address.
+func (p *Packets) name(address netip.Addr, but string) string {
+	roles := p.roles[address]
+	if len(roles) > 1 {
+		roles = slices.DeleteFunc(slices.Clone(roles), func(role string) bool { return role == but })
+	}
+	if len(roles) == 0 {
+		return address.String()
+	}
+	return strings.Join(roles, ", ")
+}
+
+// Take returns the packets of a step that has ended, after those sent since the step before.
 func (p *Packets) Take(number uint32) ([]record.Packet, int) {
 	if p == nil {
 		return nil, 0

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"rdmarun/host/scenario/explain"
 	"rdmarun/host/scenario/testbed"
 	"rdmarun/rdmacore"
 )
@@ -14,7 +15,7 @@ import (
 // bufferVerbs write, read and compare buffers.
 var bufferVerbs = []Verb{
 	act("fill", "",
-		"Write to a buffer: text, hex and byte are repeated to the end of the range, fields and repeat/times stand "+
+		"Write to a buffer: text, hex and byte are repeated to the end of the range, fields and repeat/times are "+
 			"once at its beginning.", fill),
 	ask("decode", "",
 		"Read unsigned integers from a buffer, in network byte order unless their names say otherwise; `as` names "+
@@ -29,7 +30,7 @@ var bufferVerbs = []Verb{
 func fill(_ context.Context, _ *Call, args *struct {
 	theBuffer
 	Offset byteCount           `arg:"offset" default:"0" doc:"where in the buffer"`
-	Length Optional[byteCount] `arg:"length" doc:"how many bytes; without it, to the end of the buffer"`
+	Length optional[byteCount] `arg:"length" doc:"how many bytes; without it, to the end of the buffer"`
 	Data   DataValue           `arg:"data,required,inline" doc:"one of the forms of data"`
 }) error {
 	s, err := spanOf(args.Buffer, args.Offset, args.Length)
@@ -67,12 +68,27 @@ func (d decoded) summary() string {
 	return strings.Join(words, " ")
 }
 
-func decode(_ context.Context, call *Call, args *struct {
+// decodeArguments are those of decode.
+type decodeArguments struct {
 	theBuffer
 	Offset byteCount   `arg:"offset" default:"0" doc:"where in the buffer"`
 	Fields FieldLayout `arg:"fields,required" doc:"the integers, each with a name: [{u64: addr}, {u32: rkey}, {host64: old}]"`
-}) (decoded, error) {
-	s, err := spanOf(args.Buffer, args.Offset, Optional[byteCount]{})
+}
+
+// results are the integers by their names.
+func (a *decodeArguments) results() []Result {
+	named := make([]Result, len(a.Fields))
+	for i, field := range a.Fields {
+		named[i] = Result{Name: field.Name, Type: Integer}
+		if field.Bytes == 8 {
+			named[i].Type = Unsigned
+		}
+	}
+	return named
+}
+
+func decode(_ context.Context, call *Call, args *decodeArguments) (decoded, error) {
+	s, err := spanOf(args.Buffer, args.Offset, optional[byteCount]{})
 	if err != nil {
 		return decoded{}, err
 	}
@@ -82,7 +98,7 @@ func decode(_ context.Context, call *Call, args *struct {
 	record := make(map[string]any, len(args.Fields))
 	rest := s.bytes()
 	for _, field := range args.Fields {
-		if value := field.Read(rest); field.Bytes == 8 {
+		if value := field.read(rest); field.Bytes == 8 {
 			record[field.Name] = value
 		} else {
 			record[field.Name] = int(value)
@@ -100,7 +116,7 @@ type span struct {
 }
 
 // spanOf checks that a part lies within its buffer.  Without a length it reaches to the end.
-func spanOf(buffer *testbed.Buffer, offset byteCount, length Optional[byteCount]) (span, error) {
+func spanOf(buffer *testbed.Buffer, offset byteCount, length optional[byteCount]) (span, error) {
 	s := span{buffer: buffer, offset: int(offset)}
 	if s.offset < 0 || s.offset > buffer.Size() {
 		return s, &testbed.Failure{
@@ -136,12 +152,12 @@ func (s span) sges() []rdmacore.SGE {
 }
 
 type checkArguments struct {
-	Buffer   Optional[*testbed.Buffer] `arg:"buffer" doc:"the buffer"`
+	Buffer   optional[*testbed.Buffer] `arg:"buffer" doc:"the buffer"`
 	Offset   byteCount                 `arg:"offset" default:"0" doc:"where in the buffer"`
-	Length   Optional[byteCount]       `arg:"length" doc:"how many bytes; without it, to the end of the buffer"`
-	Equals   Optional[content]         `arg:"equals" group:"equals, all or counters" doc:"a buffer (ROLE.NAME of another role) or data: byte is every byte of the range; other data is compared with as many bytes as it has, or, with length, repeated up to that as fill does"`
-	All      Optional[uint8]           `arg:"all" group:"equals, all or counters" doc:"the value of every byte"`
-	Counters Optional[CounterChecks]   `arg:"counters" group:"equals, all or counters" doc:"of the port and the device, as the kernel names them: {port_rcv_errors: {delta: 0}, packet_seq_err: {delta: {le: 10}}}"`
+	Length   optional[byteCount]       `arg:"length" doc:"how many bytes; without it, to the end of the buffer"`
+	Equals   optional[content]         `arg:"equals" group:"equals, all or counters" doc:"a buffer (ROLE.NAME of another role) or data. byte is compared with every byte of the range, other data with as many bytes as it has. With length, other data is repeated up to that, as fill does"`
+	All      optional[uint8]           `arg:"all" group:"equals, all or counters" doc:"the value of every byte"`
+	Counters optional[CounterChecks]   `arg:"counters" group:"equals, all or counters" doc:"counters of the port and the device, by the kernel's names: {port_rcv_errors: {delta: 0}, packet_seq_err: {delta: {le: 10}}}"`
 }
 
 func (a *checkArguments) needs() string {
@@ -155,7 +171,7 @@ func (a *checkArguments) needs() string {
 func (a *checkArguments) check() *Refusal {
 	beside := func(name string) *Refusal {
 		return &Refusal{
-			Argument: name, Meaningless: true, Message: "means nothing beside counters", Hint: "make two steps of it",
+			Argument: name, Meaningless: true, Message: "means nothing with counters", Hint: "make two steps of it",
 		}
 	}
 	switch {
@@ -165,7 +181,8 @@ func (a *checkArguments) check() *Refusal {
 		return beside("length")
 	case !a.Counters.Given && !a.Buffer.Given && (a.Equals.Given || a.All.Given):
 		return &Refusal{
-			Argument: "buffer", Message: "whose bytes are compared?", Hint: "buffer: the name of one of the role's",
+			Argument: "buffer", Message: "the buffer with the bytes is missing",
+			Hint: "buffer: the name of one of the role's",
 		}
 	}
 	return nil
@@ -204,6 +221,9 @@ func checkCounters(role *testbed.Role, checks CounterChecks) error {
 		delta, err := role.CounterDelta(each.Name)
 		if unknown := (*testbed.Failure)(nil); errors.As(err, &unknown) {
 			unknown.Span = each.Span
+			if meaning := explain.Counter(each.Name); meaning != "" { // a counter of other devices or links
+				unknown.Hint = fmt.Sprintf("%s counts %s; %s", each.Name, meaning, unknown.Hint)
+			}
 		}
 		if err != nil {
 			return err

@@ -44,27 +44,27 @@ func askEndpoint[R any](name, manual, doc string, run func(ep *testbed.Endpoint)
 
 // connectionVerbs make, connect and end endpoints.
 var connectionVerbs = []Verb{
-	ask("create_ep", "rdma_create_ep(3)",
+	ask(CreateEP, "rdma_create_ep(3)",
 		"Make an endpoint: a passive one is bound and can listen, an active one has its address and route resolved "+
 			"and a queue pair.",
 		createEndpoint).making(Endpoint),
-	ask("bind", "rdma_bind_addr(3)",
+	ask(Bind, "rdma_bind_addr(3)",
 		"Make an endpoint without a queue pair and bind it; its connections have no queue pair until create_qp.",
 		bind).making(Endpoint),
 	onEndpoint("listen", "rdma_listen(3)", "Listen for connection requests.",
 		func(ep *testbed.Endpoint, args *struct {
-			Backlog int `arg:"backlog" default:"0" max:"0x10000" doc:"requests that may wait unread; 0 is the system's most"`
+			Backlog int `arg:"backlog" default:"0" max:"0x10000" doc:"requests that may wait unread; 0 is the system's maximum"`
 		}) error {
 			return ep.Listen(args.Backlog)
 		}),
-	act("connect", "rdma_connect(3)", "Send a connection request; wait_event tells what became of it.", connect),
-	act("accept", "rdma_accept(3)", "Accept the connection request that made the endpoint.", accept),
+	act(Connect, "rdma_connect(3)", "Send a connection request; wait_event has its result.", connect).carrying(56, 180),
+	act(Accept, "rdma_accept(3)", "Accept the connection request that made the endpoint.", accept).carrying(196, 136),
 	onEndpoint("reject", "rdma_reject(3)", "Refuse the connection request that made the endpoint; the peer gets "+
 		"REJECTED with status 28.",
 		func(ep *testbed.Endpoint, args *privateData) error {
 			ep.Answered = true
 			return ep.ID().Reject(args.PrivateData)
-		}),
+		}).carrying(148, 136),
 	onEndpoint("establish", "rdma_establish(3)",
 		"Complete a connection by hand, after CONNECT_RESPONSE of an endpoint without a queue pair of rdma_cm.",
 		func(ep *testbed.Endpoint, _ *none) error { return ep.ID().Establish() }),
@@ -83,7 +83,7 @@ func createEndpoint(ctx context.Context, call *Call, args *struct {
 	To      peerName               `arg:"to" group:"to or passive" doc:"active: a role, an IP address or a host name"`
 	Passive bool                   `arg:"passive" group:"to or passive" doc:"passive: true"`
 	Port    uint16                 `arg:"port,required" doc:"port of the port space; 0 lets a passive endpoint have any"`
-	Address Optional[localAddress] `arg:"address" doc:"own address; a passive endpoint listens on its role's device unless this says \"any\" or another"`
+	Address optional[localAddress] `arg:"address" doc:"own address. The default of a passive endpoint is its role's device; \"any\" is all addresses"`
 	QP      QueuePairAttributes    `arg:"qp" doc:"attributes of the queue pair, over those of 'defaults'"`
 	Resolve time.Duration          `arg:"resolve" default:"2s" min:"1ns" max:"1m" doc:"time for the address and for the route each"`
 }) (endpointAddress, error) {
@@ -119,7 +119,7 @@ func createEndpoint(ctx context.Context, call *Call, args *struct {
 
 func bind(_ context.Context, call *Call, args *struct {
 	Port    uint16                 `arg:"port,required" doc:"port of the port space; 0 for any"`
-	Address Optional[localAddress] `arg:"address" doc:"own address; without it that of the role's device"`
+	Address optional[localAddress] `arg:"address" doc:"own address; without it that of the role's device"`
 }) (endpointAddress, error) {
 	id, err := call.Role.Channel().CreateID(rdmacore.PortSpaceTCP)
 	if err != nil {
@@ -128,9 +128,9 @@ func bind(_ context.Context, call *Call, args *struct {
 	return bindTo(call, call.adopt("ep", id), args.Address, args.Port)
 }
 
-// rnrRetryCount stands alone because connect and accept have it in different places.
+// rnrRetryCount is separate because connect and accept have it in different places.
 type rnrRetryCount struct {
-	RNRRetryCount uint8 `arg:"rnr_retry_count" default:"7" doc:"how often the peer repeats a send that finds no receive here; 7 means forever, and more is 7"`
+	RNRRetryCount uint8 `arg:"rnr_retry_count" default:"7" doc:"how often the peer repeats a send that finds no receive here. 7 means forever, and larger values are 7"`
 }
 
 // connectionResources are the first parameters of connect and accept (struct rdma_conn_param).
@@ -170,7 +170,7 @@ func (r *connectionResources) parameters(
 
 func connect(_ context.Context, _ *Call, args *struct {
 	connectionResources
-	RetryCount uint8 `arg:"retry_count" default:"7" doc:"repeats of an unanswered packet, by both sides; more than 7 is 7"`
+	RetryCount uint8 `arg:"retry_count" default:"7" doc:"repeats of an unanswered packet, by both sides. Larger values than 7 are 7"`
 	rnrRetryCount
 	privateData
 	foreignQueuePair
@@ -184,7 +184,7 @@ func accept(_ context.Context, _ *Call, args *struct {
 	connectionResources
 	rnrRetryCount
 	privateData
-	RetryCount uint8 `arg:"retry_count" doc:"ignored: connect gives it for both sides"`
+	RetryCount uint8 `arg:"retry_count" doc:"ignored: connect sets it for both sides"`
 	foreignQueuePair
 }) error {
 	args.EP.Answered = true
@@ -209,7 +209,7 @@ func addressOf(id *rdmacore.ID) endpointAddress {
 
 // bindTo binds an endpoint, so that it can listen.
 func bindTo(
-	call *Call, endpoint *testbed.Endpoint, address Optional[localAddress], port uint16,
+	call *Call, endpoint *testbed.Endpoint, address optional[localAddress], port uint16,
 ) (endpointAddress, error) {
 	endpoint.Passive = true
 	own, err := ownAddress(call, address)
@@ -220,7 +220,7 @@ func bindTo(
 }
 
 // ownAddress is the address argument; without one, the role's.
-func ownAddress(call *Call, given Optional[localAddress]) (netip.Addr, error) {
+func ownAddress(call *Call, given optional[localAddress]) (netip.Addr, error) {
 	switch text := given.Value; text {
 	case "":
 		return call.Role.Address(), nil
@@ -230,7 +230,7 @@ func ownAddress(call *Call, given Optional[localAddress]) (netip.Addr, error) {
 		address, err := netip.ParseAddr(string(text))
 		if err != nil {
 			return address, &testbed.Failure{
-				What: fmt.Sprintf("%q is no IP address", text), Hint: "write an address of this machine, or any",
+				What: fmt.Sprintf("%q is not an IP address", text), Hint: "write an address of this machine, or any",
 			}
 		}
 		return address, nil
@@ -240,7 +240,7 @@ func ownAddress(call *Call, given Optional[localAddress]) (netip.Addr, error) {
 // bothAddresses are the address of a peer and the own one to reach it from, which is not valid if the kernel is to
 // choose.
 func bothAddresses(
-	ctx context.Context, call *Call, to peerName, given Optional[localAddress],
+	ctx context.Context, call *Call, to peerName, given optional[localAddress],
 ) (peer, own netip.Addr, err error) {
 	if peer, err = peerAddress(ctx, call, to); err != nil {
 		return peer, own, err
@@ -292,7 +292,7 @@ func peerAddress(ctx context.Context, call *Call, to peerName) (netip.Addr, erro
 var addressVerbs = []Verb{
 	ask("getaddrinfo", "rdma_getaddrinfo(3)", "Find the addresses of a node and service.", getAddrInfo),
 	onEndpoint("resolve_addrinfo", "rdma_resolve_addrinfo(3)",
-		"Find the addresses of a node and service; ADDRINFO_RESOLVED or ADDRINFO_ERROR tells the end.",
+		"Find the addresses of a node and service; ADDRINFO_RESOLVED or ADDRINFO_ERROR ends it.",
 		func(ep *testbed.Endpoint, args *addressQuery) error {
 			return ep.ID().ResolveAddrInfo(args.Node, args.Service, args.hints())
 		}),
@@ -319,7 +319,7 @@ func (q *addressQuery) hints() *rdmacore.AddrInfo {
 // addressesFound is the result of such a search: the first address, and how many there are.
 type addressesFound struct {
 	Count     int                          `result:"count" doc:"how many were found; the rest is of the first"`
-	PortSpace Optional[rdmacore.PortSpace] `result:"port_space" doc:"its port space"`
+	PortSpace optional[rdmacore.PortSpace] `result:"port_space" doc:"its port space"`
 	Source    string                       `result:"src_address,varies" doc:"own IP address; \"\" for none"`
 	SrcPort   uint16                       `result:"src_port" doc:"own port"`
 	Peer      string                       `result:"dst_address,varies" doc:"the peer's IP address; \"\" for none"`

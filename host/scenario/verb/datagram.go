@@ -21,8 +21,9 @@ var datagramVerbs = []Verb{
 	),
 	act("create_ah_from_wc", "ibv_create_ah_from_wc(3)",
 		fmt.Sprintf(
-			"Make an address handle for the sender of the datagram whose completion was polled last: the first %d "+
-				"bytes of its buffer say who that is.",
+			"Make an address handle for the sender of the datagram of the completion that was polled "+
+				"last. The first %d "+
+				"bytes of its buffer identify the sender.",
 			rdmacore.GRHLength,
 		),
 		func(_ context.Context, call *Call, args *struct {
@@ -46,7 +47,7 @@ var datagramVerbs = []Verb{
 			return args.AH.Free()
 		}).scalar("ah"),
 	act("join_multicast", "rdma_join_multicast(3)", "Join a multicast group; MULTICAST_JOIN or MULTICAST_ERROR "+
-		"tells the end.",
+		"ends it.",
 		func(_ context.Context, _ *Call, args *struct {
 			multicastGroup
 			eventTag
@@ -79,9 +80,9 @@ var datagramVerbs = []Verb{
 
 // datagram are the arguments of a send request with the destination of a datagram.
 type datagram struct {
-	AH         Optional[*testbed.Handle] `arg:"ah" doc:"datagrams: where to, an address handle of create_ah; without it to whom the endpoint's last event named"`
-	RemoteQPN  Optional[uint32]          `arg:"remote_qpn" max:"0xffffff" doc:"datagrams: number of the queue pair there, 0xffffff for a group; without ah, the event's"`
-	RemoteQKey Optional[uint32]          `arg:"remote_qkey" doc:"datagrams: its key, with the highest bit set the own queue pair's; without it the event's, or with ah that of rdma_cm's datagram ids"`
+	AH         optional[*testbed.Handle] `arg:"ah" doc:"datagrams: the destination, an address handle of create_ah (default: the one of the endpoint's last event)"`
+	RemoteQPN  optional[uint32]          `arg:"remote_qpn" max:"0xffffff" doc:"datagrams: number of the queue pair there, 0xffffff for a group (default without ah: the event's)"`
+	RemoteQKey optional[uint32]          `arg:"remote_qkey" doc:"datagrams: its key (default: the event's, or with ah that of rdma_cm's datagram ids). With the highest bit set, the own queue pair's key is used"`
 }
 
 func isDatagrams(qp *rdmacore.QP) bool { return qp.InitAttr().Type == rdmacore.QPTypeUD }
@@ -100,7 +101,7 @@ func (d *datagram) address(call *Call, by *onlyQueuePair, request *rdmacore.Send
 		if peer == nil {
 			return &testbed.Failure{
 				What: "endpoint \"" + endpoint.Name + "\" does not know where its datagrams go",
-				Hint: "ESTABLISHED of a datagram service and MULTICAST_JOIN tell it; or create_ah makes an address " +
+				Hint: "ESTABLISHED of a datagram service and MULTICAST_JOIN have it; or create_ah makes an address " +
 					"for ah",
 				Errno: syscall.EDESTADDRREQ,
 			}
@@ -111,8 +112,8 @@ func (d *datagram) address(call *Call, by *onlyQueuePair, request *rdmacore.Send
 		}
 		request.AH, request.RemoteQPN, request.RemoteQKey = handle.Number(), peer.QPNum, peer.QKey
 	}
-	request.RemoteQPN = d.RemoteQPN.Or(request.RemoteQPN)
-	request.RemoteQKey = d.RemoteQKey.Or(request.RemoteQKey)
+	request.RemoteQPN = d.RemoteQPN.or(request.RemoteQPN)
+	request.RemoteQKey = d.RemoteQKey.or(request.RemoteQKey)
 	return nil
 }
 
@@ -139,13 +140,13 @@ type createAHArguments struct {
 	To           peerName          `arg:"to" group:"to, of, gid or dlid" doc:"a role, an IP address or a host name"`
 	Of           *testbed.Endpoint `arg:"of" group:"to, of, gid or dlid" doc:"an endpoint: its peer or group, as its last ESTABLISHED or MULTICAST_JOIN said"`
 	GID          string            `arg:"gid" group:"to, of, gid or dlid" doc:"all 16 bytes as an IPv6 address, or the IPv4 address that it stands for"`
-	DLID         Optional[uint16]  `arg:"dlid" group:"to, of, gid or dlid" doc:"the local identifier, of InfiniBand, without a global header"`
-	PortNum      Optional[uint8]   `arg:"port" doc:"number of the own port; without it 1, or that of the event"`
-	SGIDIndex    Optional[uint8]   `arg:"sgid_index" doc:"own GID by its index; without it that of the role's address, or of the event"`
-	HopLimit     Optional[uint8]   `arg:"hop_limit" doc:"routers that it may pass; without it 64, or that of the event"`
-	TrafficClass Optional[uint8]   `arg:"traffic_class" doc:"traffic class"`
-	FlowLabel    Optional[uint32]  `arg:"flow_label" max:"0xfffff" doc:"flow label"`
-	SL           Optional[uint8]   `arg:"sl" max:"15" doc:"service level"`
+	DLID         optional[uint16]  `arg:"dlid" group:"to, of, gid or dlid" doc:"the local identifier, of InfiniBand, without a global header"`
+	PortNum      optional[uint8]   `arg:"port" doc:"number of the own port; without it 1, or that of the event"`
+	SGIDIndex    optional[uint8]   `arg:"sgid_index" doc:"own GID by its index; without it that of the role's address, or of the event"`
+	HopLimit     optional[uint8]   `arg:"hop_limit" doc:"routers that it may pass; without it 64, or that of the event"`
+	TrafficClass optional[uint8]   `arg:"traffic_class" doc:"traffic class"`
+	FlowLabel    optional[uint32]  `arg:"flow_label" max:"0xfffff" doc:"flow label"`
+	SL           optional[uint8]   `arg:"sl" max:"15" doc:"service level"`
 }
 
 func createAH(ctx context.Context, call *Call, args *createAHArguments) error {
@@ -184,7 +185,7 @@ func (a *createAHArguments) destination(ctx context.Context, call *Call) (rdmaco
 	if err != nil || a.SGIDIndex.Given {
 		return attr, err
 	}
-	attr.SGIDIndex, err = ownGID(call, int(a.PortNum.Or(1)))
+	attr.SGIDIndex, err = ownGID(call, int(a.PortNum.or(1)))
 	return attr, err
 }
 
@@ -193,7 +194,7 @@ func parseGID(text string) (netip.Addr, error) {
 	gid, err := netip.ParseAddr(text)
 	if err != nil {
 		return gid, &testbed.Failure{
-			What: "that is no GID", Got: text, Hint: "write 16 bytes as an IPv6 address, or an IP address",
+			What: "that is not a GID", Got: text, Hint: "write 16 bytes as an IPv6 address, or an IP address",
 		}
 	}
 	return gid, nil
@@ -247,7 +248,7 @@ type receivedDatagram struct {
 }
 
 func (r *receivedDatagram) find(*Call) error {
-	s, err := spanOf(r.Buffer, r.Offset, Optional[byteCount]{})
+	s, err := spanOf(r.Buffer, r.Offset, optional[byteCount]{})
 	if err == nil {
 		r.bytes = s.bytes()
 	}
@@ -286,7 +287,7 @@ type multicastGroup struct {
 
 func (g *multicastGroup) find(*Call) (err error) {
 	if g.address, err = netip.ParseAddr(g.Group); err != nil {
-		return &testbed.Failure{What: "the group is no IP address", Got: g.Group, Hint: "for example 239.1.2.3"}
+		return &testbed.Failure{What: "the group is not an IP address", Got: g.Group, Hint: "for example 239.1.2.3"}
 	}
 	return nil
 }

@@ -31,12 +31,22 @@ func (v Verb) making(object Type) Verb {
 	return v
 }
 
-// The verb with another field: Scalar, Capability, Roleless and Measures.
+// The verb with another field: Scalar, Capability, Roleless, OfProgram, OrProgram, Measures, Sends and Outstanding.
 func (v Verb) scalar(argument string) Verb    { v.Scalar = argument; return v }
 func (v Verb) needing(capability string) Verb { v.Capability = capability; return v }
 func (v Verb) roleless() Verb                 { v.Roleless = true; return v }
-func (v Verb) measuring() Verb                { v.Measures = true; return v.dividing() }
-func (v Verb) dividing() Verb                 { v.Divides = true; return v }
+func (v Verb) ofProgram() Verb                { v.OfProgram = true; return v }
+func (v Verb) orProgram() Verb                { v.OrProgram = true; return v }
+func (v Verb) measuring() Verb                { v.Measures = true; return v.split() }
+func (v Verb) split() Verb                    { v.Split = true; return v }
+func (v Verb) sending() Verb                  { v.Sends = true; return v }
+func (v Verb) outstanding() Verb              { v.Outstanding = true; return v.sending() }
+
+// carrying is the verb as one with private data in its message.
+func (v Verb) carrying(connection, datagram int) Verb {
+	v.PrivateData = &PrivateDataLimits{connection, datagram}
+	return v
+}
 
 // define derives the arguments and results of a verb from Go types, with struct tags for what these cannot say:
 //
@@ -64,8 +74,8 @@ func (v Verb) dividing() Verb                 { v.Divides = true; return v }
 //
 // The types may have methods:
 //
-//   - check and needs of arguments are Verb.Check and Verb.Needs.  Before the run only what is known is filled in, see
-//     Optional.
+//   - check, needs and results of arguments are Verb.Check, Verb.Needs and Verb.Names.  Before the run only what is
+//     known is filled in, see Optional.
 //   - find of arguments looks up what the verb needs of the objects that they name, before it runs.
 //   - summary of a result is Outcome.Summary.  It sees the result alone, because the next step may have reused the Call
 //     by the time of the call.
@@ -80,6 +90,7 @@ func describe[A, R any](v *Verb, run func(ctx context.Context, call *Call, args 
 	type (
 		checker interface{ check() *Refusal }
 		needer  interface{ needs() string }
+		namer   interface{ results() []Result }
 		finder  interface{ find(call *Call) error }
 		summary interface{ summary() string }
 	)
@@ -94,7 +105,7 @@ func describe[A, R any](v *Verb, run func(ctx context.Context, call *Call, args 
 		}
 	}
 	_, sums := any(new(R)).(summary)
-	tellsFailure := slices.ContainsFunc(results.rows, func(r Result) bool { return r.OfFailure })
+	reportsFailure := slices.ContainsFunc(results.rows, func(r Result) bool { return r.OfFailure })
 	v.Run = func(ctx context.Context, call *Call) error {
 		args := new(A)
 		if err := arguments.fill(call, reflect.ValueOf(args).Elem(), call.Arguments, nil); err != nil {
@@ -110,7 +121,7 @@ func describe[A, R any](v *Verb, run func(ctx context.Context, call *Call, args 
 			call.Outcome.Fields = results.values(reflect.ValueOf(&result).Elem(), err != nil)
 		}
 		call.Outcome.Summary = nil // run has the call, and must not leave a function that reads it
-		if sums && (err == nil || tellsFailure) {
+		if sums && (err == nil || reportsFailure) {
 			call.Outcome.Summary = any(&result).(summary).summary
 		}
 		return err
@@ -118,11 +129,14 @@ func describe[A, R any](v *Verb, run func(ctx context.Context, call *Call, args 
 	known := func(call *Call) any {
 		args := new(A)
 		// Without a run there are no objects to be found, and so nothing fails.
-		_ = arguments.fill(nil, reflect.ValueOf(args).Elem(), call.Arguments, call.Later)
+		_ = arguments.fill(nil, reflect.ValueOf(args).Elem(), call.Arguments, call.Deferred)
 		return args
 	}
 	if _, checks := any(new(A)).(checker); checks {
 		v.Check = func(call *Call) *Refusal { return known(call).(checker).check() }
+	}
+	if _, names := any(new(A)).(namer); names {
+		v.Names = func(call *Call) []Result { return known(call).(namer).results() }
 	}
 	if _, needs := any(new(A)).(needer); needs {
 		v.Needs = func(call *Call) string { return known(call).(needer).needs() }
@@ -132,32 +146,32 @@ func describe[A, R any](v *Verb, run func(ctx context.Context, call *Call, args 
 // none is the type of no arguments, and of no result.
 type none = struct{}
 
-// Optional is an argument that makes a difference if a step leaves it out, or a result that may be missing.
-type Optional[T any] struct {
+// optional is an argument that makes a difference if a step leaves it out, or a result that may be missing.
+type optional[T any] struct {
 	Value T
 	Given bool
-	// Later means, before the run, that the value of an argument is known only in the run.
-	Later bool
+	// Deferred means, before the run, that the value of an argument is known only in the run.
+	Deferred bool
 }
 
 // some is an Optional with a value.
-func some[T any](value T) Optional[T] { return Optional[T]{Value: value, Given: true} }
+func some[T any](value T) optional[T] { return optional[T]{Value: value, Given: true} }
 
 // when is an Optional with a value, or not.
-func when[T any](given bool, value T) Optional[T] { return Optional[T]{Value: value, Given: given} }
+func when[T any](given bool, value T) optional[T] { return optional[T]{Value: value, Given: given} }
 
-// Known reports whether there is a value already.
-func (o Optional[T]) Known() bool { return o.Given && !o.Later }
+// known reports whether there is a value already.
+func (o optional[T]) known() bool { return o.Given && !o.Deferred }
 
-// Or is the value, or another one if there is none.
-func (o Optional[T]) Or(other T) T {
-	if o.Known() {
+// or is the value, or another one if there is none.
+func (o optional[T]) or(other T) T {
+	if o.known() {
 		return o.Value
 	}
 	return other
 }
 
-func (Optional[T]) optional() {}
+func (optional[T]) optional() {}
 
 func isOptional(t reflect.Type) bool { return t.Implements(reflect.TypeFor[interface{ optional() }]()) }
 
@@ -202,8 +216,8 @@ func tagged(t reflect.Type, tag string) []reflect.StructField {
 	return fields
 }
 
-// assign copies the fields that have the same names in two structs, if Go converts one to the other; Optional ones only
-// if they are given.
+// assign copies the fields that have the same names in two structs, if Go converts one to the other. It copies
+// Optional ones only if they are set.
 func assign(to, from any) {
 	target, source := reflect.ValueOf(to).Elem(), reflect.ValueOf(from).Elem()
 	for _, field := range reflect.VisibleFields(source.Type()) {

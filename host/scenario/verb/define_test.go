@@ -18,26 +18,26 @@ import (
 type sampleArguments struct {
 	Count    int                        `arg:"count,required" min:"1" max:"0x10" doc:"of 'things', not the thing's"`
 	Port     uint16                     `arg:"port" default:"7" doc:"port"`
-	Wait     Optional[time.Duration]    `arg:"wait" default:"5s" max:"1m" doc:"time"`
-	State    Optional[rdmacore.QPState] `arg:"state" doc:"state"`
+	Wait     optional[time.Duration]    `arg:"wait" default:"5s" max:"1m" doc:"time"`
+	State    optional[rdmacore.QPState] `arg:"state" doc:"state"`
 	Side     string                     `arg:"side" words:"send|recv" group:"one" doc:"side"`
-	Places   Optional[rdmacore.SendOps] `arg:"ops" group:"one" doc:"operations"`
+	Places   optional[rdmacore.SendOps] `arg:"ops" group:"one" doc:"operations"`
 	Text     []byte                     `arg:"data,inline" doc:"data"`
 	Requests []struct {
-		Size Optional[byteCount] `arg:"size" doc:"bytes"`
+		Size optional[byteCount] `arg:"size" doc:"bytes"`
 		ID   uint64              `arg:"id" default:"9" doc:"number"`
 	} `arg:"requests" doc:"list"`
 }
 
 func (a *sampleArguments) check() *Refusal {
-	if a.State.Later || a.Wait.Given && a.Wait.Value == 0 {
+	if a.State.Deferred || a.Wait.Given && a.Wait.Value == 0 {
 		return &Refusal{Argument: "state"}
 	}
 	return nil
 }
 
 func (a *sampleArguments) needs() string {
-	if a.Places.Known() {
+	if a.Places.known() {
 		return "device.builders"
 	}
 	return ""
@@ -48,7 +48,7 @@ type sampleResult struct {
 	Key    uint32                      `result:"key,hex" doc:"key"`
 	Wide   uint64                      `result:"wide" doc:"64 bits"`
 	Bytes  byteCount                   `result:"bytes" doc:"bytes"`
-	Opcode Optional[rdmacore.WCOpcode] `result:"opcode" doc:"what"`
+	Opcode optional[rdmacore.WCOpcode] `result:"opcode" doc:"what"`
 	Status rdmacore.WCStatus           `result:"status" default:"SUCCESS" doc:"how"`
 	Access rdmacore.Access             `result:"access" doc:"rights"`
 }
@@ -153,8 +153,8 @@ func TestDefineFillsArgumentsAndResults(t *testing.T) {
 func TestDefineChecksWhatIsKnown(t *testing.T) {
 	v := sampleVerb(nil)
 	later := func(name string) *Call {
-		call := &Call{Verb: &v, Arguments: make([]any, len(v.Arguments)), Later: make([]bool, len(v.Arguments))}
-		call.Later[v.Argument(name)] = true
+		call := &Call{Verb: &v, Arguments: make([]any, len(v.Arguments)), Deferred: make([]bool, len(v.Arguments))}
+		call.Deferred[v.Argument(name)] = true
 		return call
 	}
 	if v.Check(later("count")) != nil || v.Check(later("state")) == nil {
@@ -192,7 +192,7 @@ func TestDefineRefusesWrongTags(t *testing.T) {
 				A int `arg:"a" default:"many" doc:"x"`
 			}]())
 		},
-		"a type that nobody can write": func() {
+		"a type that cannot be written": func() {
 			argumentsOf(reflect.TypeFor[struct {
 				A chan int `arg:"a" doc:"x"`
 			}]())
@@ -254,13 +254,13 @@ func TestAssign(t *testing.T) {
 	}{Kept: 7, Depth: 8, Text: 9}
 	assign(&to, &struct {
 		Size, Other int
-		Depth       Optional[int]
+		Depth       optional[int]
 		Text        string
 	}{Size: 5, Text: "x"})
 	if to.Size != 5 || to.Depth != 8 || to.Kept != 7 || to.Text != 9 {
 		t.Errorf("%+v", to)
 	}
-	assign(&to, &struct{ Depth Optional[int] }{some(3)})
+	assign(&to, &struct{ Depth optional[int] }{some(3)})
 	if to.Depth != 3 {
 		t.Errorf("%+v", to)
 	}

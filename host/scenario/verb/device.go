@@ -14,8 +14,8 @@ import (
 // deviceVerbs query the role's device, its ports and their tables.
 var deviceVerbs = []Verb{
 	ask("query_device", "ibv_query_device_ex(3)",
-		"Ask the role's device for its limits.  What only ibv_query_device_ex tells is 0 on a device that has "+
-			"ibv_query_device alone.", queryDevice),
+		"Ask the role's device for its limits.  Those of ibv_query_device_ex alone are 0 on a device that has "+
+			"only ibv_query_device.", queryDevice),
 	ask("query_rt_values", "ibv_query_rt_values_ex(3)", "Read the clock of the role's device, from which "+
 		"completion_ts comes.",
 		func(_ context.Context, call *Call, _ *none) (result struct {
@@ -38,7 +38,7 @@ var deviceVerbs = []Verb{
 			portNumber
 			Index int `arg:"index" default:"0" max:"0x7fffffff" doc:"in the port's table"`
 		}) (result struct {
-			PKey uint16 `result:"pkey" doc:"the key; its highest bit tells a full member from a limited one"`
+			PKey uint16 `result:"pkey" doc:"the key; its highest bit is set for a full member"`
 		}, err error) {
 			result.PKey, err = call.Role.Device().PKey(int(args.Port), args.Index)
 			return result, err
@@ -81,7 +81,7 @@ type deviceLimits struct {
 	MaxAH                   int       `result:"max_ah,varies" doc:"address handles"`
 	MaxMulticast            int       `result:"max_mcast_grp,varies" doc:"multicast groups"`
 	MaxPkeys                int       `result:"max_pkeys,varies" doc:"partition keys of a port"`
-	LocalCAAckDelay         int       `result:"local_ca_ack_delay,varies" doc:"code n of how long an acknowledgement takes it at most, 4.096 us * 2^n"`
+	LocalCAAckDelay         int       `result:"local_ca_ack_delay,varies" doc:"code n of the longest delay of its acknowledgements, 4.096 us * 2^n"`
 	VendorID                int       `result:"vendor_id,varies" doc:"vendor"`
 	VendorPartID            int       `result:"vendor_part_id,varies" doc:"the vendor's number of the part"`
 	PhysicalPorts           int       `result:"phys_port_cnt,varies" doc:"ports, as far as a byte counts"`
@@ -89,7 +89,7 @@ type deviceLimits struct {
 	CapFlags                int       `result:"device_cap_flags,varies" doc:"enum ibv_device_cap_flags"`
 	CoreClock               int       `result:"hca_core_clock,varies" doc:"kHz of the clock of completion_ts and query_rt_values"`
 	ODPCaps                 int       `result:"odp_general_caps,varies" doc:"on-demand paging, enum ibv_odp_general_caps"`
-	ODPCapsRC               int       `result:"rc_odp_caps,varies" doc:"what of RC can do it, enum ibv_odp_transport_cap_bits"`
+	ODPCapsRC               int       `result:"rc_odp_caps,varies" doc:"operations of RC that can use it, enum ibv_odp_transport_cap_bits"`
 	ODPCapsUC               int       `result:"uc_odp_caps,varies" doc:"of UC"`
 	ODPCapsUD               int       `result:"ud_odp_caps,varies" doc:"of UD"`
 	PCIAtomicFetchAdd       int       `result:"pci_atomic_fetch_add,varies" doc:"enum ibv_pci_atomic_op_size"`

@@ -13,9 +13,6 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// DefaultWithin is how long a verb waits when the scenario sets no time.
-const DefaultWithin = 5 * time.Second
-
 // within is the argument of verbs that wait.
 type within struct {
 	Within time.Duration `arg:"within" default:"5s" min:"1ns" max:"24h" doc:"how long to wait"`
@@ -38,7 +35,8 @@ func (w *within) awaitLocked(
 	defer cancel()
 	err := wait(waiting)
 	if err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-		late.Got, late.Absent = cmp.Or(late.Got, "nothing within "+quantity.Time(w.Within)), true
+		late.Got = cmp.Or(late.Got, "nothing within "+quantity.Time(w.Within))
+		late.Absent, late.Late = true, true
 		return late
 	}
 	return err
@@ -46,7 +44,7 @@ func (w *within) awaitLocked(
 
 // eventVerbs wait for events of the connection manager and of the device, and acknowledge them.
 var eventVerbs = []Verb{
-	ask("wait_event", "rdma_get_cm_event(3)",
+	ask(WaitEvent, "rdma_get_cm_event(3)",
 		"Wait for the next event of an endpoint.  A CONNECT_REQUEST comes to the listener, and `as` names the new "+
 			"endpoint.",
 		waitEvent).making(Endpoint),
@@ -55,12 +53,12 @@ var eventVerbs = []Verb{
 		getEvent).making(Endpoint),
 	act("hold_events", "rdma_ack_cm_event(3)",
 		"Leave events unacknowledged that are read from now on, until ack_event; an id with such an event cannot be "+
-			"destroyed.",
+			"destroyed.  The role may be a program on soft, which goes on as if its acknowledgements had an effect.",
 		func(_ context.Context, call *Call, args *struct {
 			Hold bool `arg:"hold,required" doc:"false: acknowledge at once again"`
 		}) error {
 			return call.Role.HoldEvents(args.Hold)
-		}).scalar("hold"),
+		}).scalar("hold").orProgram(),
 	onEndpoint("ack_event", "rdma_ack_cm_event(3)", "Acknowledge the oldest event of an endpoint that is not "+
 		"acknowledged.",
 		func(ep *testbed.Endpoint, _ *none) error { return ep.Role.AckEvent(ep) }),
@@ -69,7 +67,7 @@ var eventVerbs = []Verb{
 		"Wait for the next asynchronous event of the role's queue pairs and device.", waitAsync,
 	),
 	act("complete", "rdma_create_id(3)",
-		"Wait for the end of the last call of a synchronous id, whose errno it has; at once when none is under way.",
+		"Wait for the end of the last call of a synchronous id, and return its errno; at once when none is under way.",
 		func(ctx context.Context, call *Call, args *struct {
 			theEndpoint
 			within
@@ -78,7 +76,7 @@ var eventVerbs = []Verb{
 				What: "the call has no end", Expected: "its end",
 			})
 		}),
-	ask("get_request", "rdma_get_request(3)",
+	ask(GetRequest, "rdma_get_request(3)",
 		"Wait for the next connection request of a synchronous listener; `as` names the new endpoint.",
 		getRequest).making(Endpoint),
 }
@@ -87,7 +85,7 @@ var eventVerbs = []Verb{
 type eventFields struct {
 	Type               rdmacore.EventType `result:"type" doc:"the event"`
 	Status             eventStatus        `result:"status" default:"0" doc:"0, an errno, or the peer's reason"`
-	PrivateData        []byte             `result:"private_data" doc:"what the peer sent, padded with zeros"`
+	PrivateData        []byte             `result:"private_data" doc:"private data of the peer, padded with zeros"`
 	PrivateDataLen     int                `result:"private_data_len" doc:"bytes of private_data, padding included"`
 	ResponderResources uint8              `result:"responder_resources" doc:"as this side would give them: the peer's initiator_depth"`
 	InitiatorDepth     uint8              `result:"initiator_depth" doc:"as this side would give it: the peer's responder_resources"`
@@ -96,14 +94,14 @@ type eventFields struct {
 	RNRRetryCount      uint8              `result:"rnr_retry_count" doc:"repeats of a send that finds no receive"`
 	QPNum              uint32             `result:"qp_num,varies" doc:"number of the peer's queue pair; of a datagram service and of a group, where to send to"`
 	SRQ                bool               `result:"srq" doc:"the peer's queue pair receives from a shared receive queue"`
-	QKey               Optional[uint32]   `result:"qkey,hex" doc:"key of a datagram service or of a group"`
+	QKey               optional[uint32]   `result:"qkey,hex" doc:"key of a datagram service or of a group"`
 	owner              string             // the endpoint's name
 }
 
 func (f eventFields) summary() string { return withStatus(f.Type, int(f.Status)) }
 
 // expectedEvent is the event that a step waits for, for its failure.
-func expectedEvent[T fmt.Stringer](wanted Optional[T]) string {
+func expectedEvent[T fmt.Stringer](wanted optional[T]) string {
 	if wanted.Given {
 		return wanted.Value.String()
 	}
@@ -135,7 +133,7 @@ func getEvent(ctx context.Context, call *Call, args *eventWait) (result struct {
 
 // eventWait are the arguments of a wait for an event of the connection manager.
 type eventWait struct {
-	Type Optional[rdmacore.EventType] `arg:"type" doc:"what must come; without it anything may"`
+	Type optional[rdmacore.EventType] `arg:"type" doc:"the expected event (default: any)"`
 	within
 }
 
@@ -205,7 +203,7 @@ func withStatus(event rdmacore.EventType, status int) string {
 }
 
 // noEventHint guesses why an event did not come.
-func noEventHint(call *Call, endpoint *testbed.Endpoint, wanted Optional[rdmacore.EventType]) string {
+func noEventHint(call *Call, endpoint *testbed.Endpoint, wanted optional[rdmacore.EventType]) string {
 	if wanted.Given && wanted.Value == rdmacore.EventConnectRequest {
 		return fmt.Sprintf(
 			"no peer connected to %s; is the client's address and port that of the listener, and did its connect "+
@@ -240,14 +238,14 @@ func noEventHint(call *Call, endpoint *testbed.Endpoint, wanted Optional[rdmacor
 // asyncEvent is struct ibv_async_event.
 type asyncEvent struct {
 	Type  rdmacore.AsyncEventType `result:"type" doc:"the event"`
-	QPNum Optional[uint32]        `result:"qp_num,varies" doc:"the queue pair that it concerns, if it concerns one"`
-	Port  Optional[int]           `result:"port" doc:"the port that it concerns, if it concerns one"`
+	QPNum optional[uint32]        `result:"qp_num,varies" doc:"the queue pair that it concerns, if it concerns one"`
+	Port  optional[int]           `result:"port" doc:"the port that it concerns, if it concerns one"`
 }
 
 func (e asyncEvent) summary() string { return e.Type.String() }
 
 func waitAsync(ctx context.Context, call *Call, args *struct {
-	Type Optional[rdmacore.AsyncEventType] `arg:"type" doc:"what must come; without it anything may"`
+	Type optional[rdmacore.AsyncEventType] `arg:"type" doc:"the expected event (default: any)"`
 	within
 }) (result asyncEvent, err error) {
 	var event rdmacore.AsyncEvent
@@ -279,7 +277,7 @@ func getRequest(ctx context.Context, call *Call, args *struct {
 	theEndpoint
 	within
 }) (result struct {
-	PrivateData Optional[[]byte] `result:"private_data" doc:"what the peer sent, padded with zeros"`
+	PrivateData optional[[]byte] `result:"private_data" doc:"private data of the peer, padded with zeros"`
 }, err error) {
 	var child *rdmacore.ID
 	err = args.await(ctx, call, func(ctx context.Context) (err error) {

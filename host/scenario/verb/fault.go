@@ -3,7 +3,6 @@ package verb
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"rdmarun/host/scenario/testbed"
@@ -43,23 +42,28 @@ func dropWords() []string { return append([]string{dropAll, dropData, dropCM}, m
 // addressChange is a word of `device`; the other is removal.
 const addressChange = "address_change"
 
-// faultActions are the words of `action`, in the order of rdmacore.FaultAction.
-func faultActions() []string { return []string{"lose", "delay", "duplicate", "reorder", "corrupt"} }
+// faultActions are the words of `action`.
+func faultActions() map[string]rdmacore.FaultAction {
+	return map[string]rdmacore.FaultAction{
+		"lose": rdmacore.FaultLose, "delay": rdmacore.FaultDelay, "duplicate": rdmacore.FaultDuplicate,
+		"reorder": rdmacore.FaultReorder, "corrupt": rdmacore.FaultCorrupt,
+	}
+}
 
 type faultArguments struct {
 	Link        rolePair                     `arg:"link" group:"link or device" doc:"the two roles"`
-	Device      Optional[string]             `arg:"device" group:"link or device" words:"removal|address_change" doc:"removal: the roles' device goes away, with DEVICE_REMOVAL and DEVICE_FATAL, and what is of it can only be destroyed; address_change: its network interface changes its hardware address, with ADDR_CHANGE"`
-	Drop        Optional[dropped]            `arg:"drop" default:"all" doc:"what is concerned: everything, packets of queue pairs, messages of the connection manager or one kind of them"`
-	Action      Optional[string]             `arg:"action" default:"lose" words:"lose|delay|duplicate|reorder|corrupt" doc:"what happens to it; packets of queue pairs are delayed, duplicated, reordered and corrupted on the links 'packets' and 'udp' only, and nothing but they is corrupted"`
-	Delay       Optional[time.Duration]      `arg:"delay" max:"24h" doc:"how late it is, or its copy; with reorder, how long it waits for later ones at most, 100ms if left out, of packets 20us"`
-	Directed    Optional[bool]               `arg:"directed" doc:"only what goes from the first role to the second"`
-	Opcode      Optional[rdmacore.PacketOps] `arg:"opcode" doc:"only packets of queue pairs with these operations; on the link 'local' each message is one packet, and has that of a message of one"`
-	PSN         Optional[uint32]             `arg:"psn" max:"0xffffff" doc:"only packets of queue pairs with this sequence number, or from it on to 'psn_last'"`
-	LastPSN     Optional[uint32]             `arg:"psn_last" max:"0xffffff" doc:"the last of the sequence numbers; below 'psn' they go round their end"`
-	Message     Optional[int]                `arg:"message" min:"1" max:"0xffffff" doc:"only packets of queue pairs that are of this message, counted as IBTA does (SSN, MSN): the first that a queue pair sends since it was made or reset is 1; an answer is of the last message that was executed when it was sent"`
-	Skip        Optional[int]                `arg:"skip" default:"0" max:"0x40000000" doc:"let this many through first"`
-	Count       Optional[int]                `arg:"count" default:"0" max:"0x40000000" doc:"affects at most this many; 0 means no limit"`
-	Probability Optional[fraction]           `arg:"probability" doc:"for each message; without it 1, certain"`
+	Device      optional[string]             `arg:"device" group:"link or device" words:"removal|address_change" doc:"removal: the roles' device is removed, with DEVICE_REMOVAL and DEVICE_FATAL, and its objects can only be destroyed. address_change: its network interface gets another hardware address, with ADDR_CHANGE"`
+	Drop        optional[dropped]            `arg:"drop" default:"all" doc:"the affected messages: all, packets of queue pairs, messages of the connection manager, or one kind of them"`
+	Action      optional[string]             `arg:"action" default:"lose" words:"lose|delay|duplicate|reorder|corrupt" doc:"what happens to them. Packets of queue pairs can be delayed, duplicated, reordered and corrupted on the links 'packets' and 'udp' only. Messages of the connection manager cannot be corrupted"`
+	Delay       optional[time.Duration]      `arg:"delay" max:"24h" doc:"the delay of the message, or of its copy. With reorder, how long it waits at most for later ones (default 100ms, for packets 20us)"`
+	Directed    optional[bool]               `arg:"directed" doc:"only messages from the first role to the second"`
+	Opcode      optional[rdmacore.PacketOps] `arg:"opcode" doc:"only packets of queue pairs with these opcodes. On the link 'local' each message is one packet, with the opcode of such a message"`
+	PSN         optional[uint32]             `arg:"psn" max:"0xffffff" doc:"only packets of queue pairs with this sequence number, or the first of a range to 'psn_last'"`
+	LastPSN     optional[uint32]             `arg:"psn_last" max:"0xffffff" doc:"the last of the sequence numbers. If it is less than 'psn', the range wraps"`
+	Message     optional[int]                `arg:"message" min:"1" max:"0xffffff" doc:"only packets of this message of a queue pair, counted as IBTA does (SSN, MSN). The first message after creation or reset is 1. An answer belongs to the last message that was executed when it was sent"`
+	Skip        optional[int]                `arg:"skip" default:"0" max:"0x40000000" doc:"let this many through first"`
+	Count       optional[int]                `arg:"count" default:"0" max:"0x40000000" doc:"affects at most this many; 0 means no limit"`
+	Probability optional[fraction]           `arg:"probability" doc:"for each message; without it 1, certain"`
 }
 
 // needs is the capability that the kind of fault requires.
@@ -67,7 +71,7 @@ func (a *faultArguments) needs() string {
 	switch {
 	case a.Device.Given:
 		return CanFaultDevice
-	case a.Action.Known() && a.Action.Value != loses && (a.Drop.Or(dropAll) == dropAll || a.Drop.Value == dropData):
+	case a.Action.known() && a.Action.Value != loses && (a.Drop.or(dropAll) == dropAll || a.Drop.Value == dropData):
 		return CanFaultPacket
 	}
 	return CanFault
@@ -82,25 +86,25 @@ func (a *faultArguments) check() *Refusal {
 		return a.checkPackets()
 	}
 	for _, each := range []struct {
-		name string
-		told bool
+		name  string
+		given bool
 	}{
-		{"drop", a.Drop.Known() && a.Drop.Value != dropAll},
-		{"action", a.Action.Known() && a.Action.Value != loses},
-		{"delay", a.Delay.Known()},
-		{"opcode", a.Opcode.Known()},
-		{"psn", a.PSN.Known()},
-		{"psn_last", a.LastPSN.Known()},
-		{"message", a.Message.Known()},
-		{"directed", a.Directed.Known()},
-		{"skip", a.Skip.Known() && a.Skip.Value != 0},
-		{"count", a.Count.Known() && a.Count.Value != 0},
-		{"probability", a.Probability.Known()},
+		{"drop", a.Drop.known() && a.Drop.Value != dropAll},
+		{"action", a.Action.known() && a.Action.Value != loses},
+		{"delay", a.Delay.known()},
+		{"opcode", a.Opcode.known()},
+		{"psn", a.PSN.known()},
+		{"psn_last", a.LastPSN.known()},
+		{"message", a.Message.known()},
+		{"directed", a.Directed.known()},
+		{"skip", a.Skip.known() && a.Skip.Value != 0},
+		{"count", a.Count.known() && a.Count.Value != 0},
+		{"probability", a.Probability.known()},
 	} {
-		if each.told {
+		if each.given {
 			return &Refusal{
 				Argument: each.name, Meaningless: true,
-				Message: "is of messages, and means nothing beside device", Hint: "make two steps of it",
+				Message: "is of messages, and means nothing with device", Hint: "make two steps of it",
 			}
 		}
 	}
@@ -115,17 +119,17 @@ func (a *faultArguments) checkPackets() *Refusal {
 			Hint: "add psn",
 		}
 	}
-	if !a.Drop.Known() && a.Drop.Given || a.Drop.Or(dropAll) == dropData {
+	if !a.Drop.known() && a.Drop.Given || a.Drop.or(dropAll) == dropData {
 		return nil
 	}
 	for _, each := range []struct {
-		name string
-		told bool
+		name  string
+		given bool
 	}{
 		{"opcode", a.Opcode.Given}, {"psn", a.PSN.Given}, {"message", a.Message.Given},
-		{"action", a.Action.Known() && a.Action.Value == "corrupt"},
+		{"action", a.Action.known() && a.Action.Value == "corrupt"},
 	} {
-		if each.told {
+		if each.given {
 			return &Refusal{
 				Argument: each.name,
 				Message: "only packets of queue pairs have it, and the fault concerns messages of the connection " +
@@ -149,11 +153,11 @@ func fault(_ context.Context, call *Call, args *faultArguments) error {
 	what := rdmacore.Fault{
 		Directed: args.Directed.Value, Skip: args.Skip.Value, Count: args.Count.Value,
 		Probability: float64(args.Probability.Value),
-		Action:      rdmacore.FaultAction(slices.Index(faultActions(), args.Action.Value)), Delay: args.Delay.Value,
+		Action:      faultActions()[args.Action.Value], Delay: args.Delay.Value,
 		Packets: args.Opcode.Value, InMessage: args.Message.Value,
 	}
 	if args.PSN.Given {
-		what.PSN = &rdmacore.PSNRange{First: args.PSN.Value, Last: args.LastPSN.Or(args.PSN.Value)}
+		what.PSN = &rdmacore.PSNRange{First: args.PSN.Value, Last: args.LastPSN.or(args.PSN.Value)}
 	}
 	var err error
 	switch drop := args.Drop.Value; drop {
@@ -178,7 +182,7 @@ func fault(_ context.Context, call *Call, args *faultArguments) error {
 
 // healed is what a fault had done when it ended.
 type healed struct {
-	Lost int `result:"lost" doc:"messages it has lost, or whatever its action is; of a device, the ids that heard of it"`
+	Lost int `result:"lost" doc:"messages that it has affected; for a device, the ids that got the event"`
 }
 
 func (h healed) summary() string { return fmt.Sprintf("lost %d", h.Lost) }

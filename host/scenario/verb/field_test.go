@@ -35,7 +35,7 @@ func TestFieldsInEachOrder(t *testing.T) {
 			if test.field.Bytes < 8 {
 				wanted &= 1<<(8*test.field.Bytes) - 1
 			}
-			if back := test.field.Read(append(test.want, 0xee)); back != wanted {
+			if back := test.field.read(append(test.want, 0xee)); back != wanted {
 				t.Errorf("read: %#x, want %#x", back, wanted)
 			}
 		})

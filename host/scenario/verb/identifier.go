@@ -17,21 +17,21 @@ type resolveTimeout struct {
 
 // identifierVerbs are the single steps of rdma_cm; create_ep does several of them at once.
 var identifierVerbs = []Verb{
-	act("create_id", "rdma_create_id(3)", "Make an id: an endpoint without address and queue pair.", createID).making(
+	act(CreateID, "rdma_create_id(3)", "Make an id: an endpoint without address and queue pair.", createID).making(
 		Endpoint,
 	),
 	ask("bind_addr", "rdma_bind_addr(3)", "Give an id a local address.",
 		func(_ context.Context, call *Call, args *struct {
 			theEndpoint
 			Port    uint16                 `arg:"port" default:"0" doc:"port of the port space; 0 for any"`
-			Address Optional[localAddress] `arg:"address" doc:"own address, \"any\" or another; without it that of the role's device"`
+			Address optional[localAddress] `arg:"address" doc:"own address, \"any\" or another; without it that of the role's device"`
 		}) (endpointAddress, error) {
 			return bindTo(call, args.EP, args.Address, args.Port)
 		}),
 	act("resolve_addr", "rdma_resolve_addr(3)",
-		"Look for device and path to an address; ADDR_RESOLVED or ADDR_ERROR tells the end.", resolveAddress),
+		"Look for device and path to an address; ADDR_RESOLVED or ADDR_ERROR ends it.", resolveAddress),
 	onEndpoint("resolve_route", "rdma_resolve_route(3)",
-		"Look for the route to the resolved address; ROUTE_RESOLVED or ROUTE_ERROR tells the end.",
+		"Look for the route to the resolved address; ROUTE_RESOLVED or ROUTE_ERROR ends it.",
 		func(ep *testbed.Endpoint, args *resolveTimeout) error { return ep.ID().ResolveRoute(args.Timeout) }),
 	onEndpoint("destroy_id", "rdma_destroy_id(3)", "Destroy an id, which must have no queue pair.",
 		func(ep *testbed.Endpoint, _ *none) error { return ep.DestroyID() }),
@@ -47,7 +47,7 @@ var identifierVerbs = []Verb{
 			}
 			return ep.ID().MigrateID(ep.Role.Channel())
 		}),
-	onEndpoint("notify", "rdma_notify(3)", "Tell the connection manager of an asynchronous event of a queue pair "+
+	onEndpoint("notify", "rdma_notify(3)", "Report to the connection manager an asynchronous event of a queue pair "+
 		"that is not its own.",
 		func(ep *testbed.Endpoint, args *struct {
 			Type rdmacore.AsyncEventType `arg:"type,required" doc:"the event"`
@@ -83,7 +83,7 @@ func resolveAddress(ctx context.Context, call *Call, args *struct {
 	theEndpoint
 	To      peerName               `arg:"to,required" doc:"a role, an IP address or a host name"`
 	Port    uint16                 `arg:"port,required" doc:"port of the peer"`
-	Address Optional[localAddress] `arg:"address" doc:"own address; without it the kernel chooses, and on soft that of the role, to an address of IPv4"`
+	Address optional[localAddress] `arg:"address" doc:"own address; without it the kernel chooses, and on soft that of the role, to an address of IPv4"`
 	resolveTimeout
 }) error {
 	peer, own, err := bothAddresses(ctx, call, args.To, args.Address)
@@ -174,7 +174,7 @@ var optionVerbs = []Verb{
 		func(ep *testbed.Endpoint, args *privateData) error {
 			ep.Answered = true
 			return ep.ID().RejectECE(args.PrivateData)
-		}),
+		}).carrying(148, 136),
 	askEndpoint("get_remote_ece", "rdma_get_remote_ece(3)", "Ask for the ECE options that the peer offered or "+
 		"answered.",
 		func(ep *testbed.Endpoint) (eceResult, error) {
@@ -196,11 +196,11 @@ var optionVerbs = []Verb{
 }
 
 func setOptions(ep *testbed.Endpoint, args *struct {
-	TOS        Optional[uint8] `arg:"tos" doc:"type of service of its packets"`
-	ReuseAddr  Optional[bool]  `arg:"reuse_addr" doc:"may be bound to an address that others have"`
-	AFOnly     Optional[bool]  `arg:"af_only" doc:"an IPv6 id takes no IPv4 connections"`
-	AckTimeout Optional[uint8] `arg:"ack_timeout" doc:"code n of the local ACK timeout, 4.096 us * 2^n; more than 31 is refused"`
-	Level      Optional[int]   `arg:"level" max:"0x7fffffff" doc:"of an option by number: 0 for the id, 1 for InfiniBand"`
+	TOS        optional[uint8] `arg:"tos" doc:"type of service of its packets"`
+	ReuseAddr  optional[bool]  `arg:"reuse_addr" doc:"may be bound to an address that others have"`
+	AFOnly     optional[bool]  `arg:"af_only" doc:"an IPv6 id takes no IPv4 connections"`
+	AckTimeout optional[uint8] `arg:"ack_timeout" doc:"code n of the local ACK timeout, 4.096 us * 2^n; more than 31 is refused"`
+	Level      optional[int]   `arg:"level" max:"0x7fffffff" doc:"of an option by number: 0 for the id, 1 for InfiniBand"`
 	Option     int             `arg:"option" default:"0" max:"0x7fffffff" doc:"its number, with level"`
 	Value      []byte          `arg:"value" doc:"its bytes, in the machine's order, with level"`
 }) error {
@@ -234,7 +234,7 @@ type route struct {
 }
 
 func setPath(ep *testbed.Endpoint, args *struct {
-	RouteOf *testbed.Endpoint `arg:"route_of" group:"route_of or path" doc:"the endpoint whose route it is"`
+	RouteOf *testbed.Endpoint `arg:"route_of" group:"route_of or path" doc:"the endpoint with the route"`
 	Path    []byte            `arg:"path" group:"route_of or path" doc:"struct ibv_path_data[]"`
 }) error {
 	path := args.Path

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -89,6 +90,8 @@ var kinds = sync.OnceValue(func() map[reflect.Type]kind {
 		written[peerRights](PeerRights),
 		written[rdmacore.WCFields](Fields),
 		written[sizeList](Sizes),
+		written[*regexp.Regexp](Pattern),
+		written[Units](UnitMap),
 		written[DataValue](Data),
 		written[[]byte](Data),
 		written[RemoteMemory](Remote),
@@ -97,7 +100,8 @@ var kinds = sync.OnceValue(func() map[reflect.Type]kind {
 		written[ConditionValue](Condition),
 		written[CounterChecks](Counters),
 		written[Invocation](Word),
-		written[testbed.GuestInput](Word),
+		written[testbed.Input](Word),
+		written[CommandLine](Word),
 		written[testbed.Gathering](Word),
 		{
 			field: reflect.TypeFor[*testbed.Buffer](), argument: Buffer,
@@ -297,7 +301,7 @@ func named[T fmt.Stringer](parse func(string) (T, error)) kind {
 	}
 }
 
-// The names of verbs.h stand in rdmacore and nowhere else; this takes them from there.
+// Only rdmacore has the names of verbs.h; this takes them from there.
 
 func messageNames() []string { return namesOf(rdmacore.ParseCMMessage) }
 

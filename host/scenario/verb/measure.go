@@ -30,6 +30,8 @@ var measureVerbs = []Verb{
 // Words of `inline` and `verify`.
 const (
 	inlineAuto = "auto"
+	// maxInline is far above what adapters have; a device refuses less.
+	maxInline  = 1<<16 - 1
 	verifyData = "data"
 )
 
@@ -38,60 +40,60 @@ const (
 // (rdmacore/measure/check.c); the text before the colon repeats it for readers.  A measurement takes a week at most, so
 // that a typing mistake does not run forever. Each queue pair has a thread at each end.
 type measureArguments struct {
-	From roleName `arg:"from,required" doc:"who begins: sends, writes, reads, connects"`
-	To   roleName `arg:"to,required" doc:"who answers, or is the other direction of a bidirectional one"`
+	From roleName `arg:"from,required" doc:"the role that initiates: sends, writes, reads, connects"`
+	To   roleName `arg:"to,required" doc:"the role that responds. With bidirectional, it also initiates"`
 	measureKnobs
 }
 
 // measureKnobs are what is measured and how, for all verbs that measure.
 type measureKnobs struct {
-	Kind             Optional[rdmacore.MeasureKind]       `arg:"kind,required" doc:"latency: one message at a time; bandwidth: as many as the knobs allow; connect: connections made and ended"`
-	Operation        Optional[rdmacore.Opcode]            `arg:"op" words:"SEND|RDMA_WRITE|RDMA_READ|ATOMIC_FETCH_AND_ADD|ATOMIC_CMP_AND_SWP" doc:"latency, bandwidth: the operation; a sample of SEND and RDMA_WRITE is half of a round trip, of the others a whole one; atomics work on 8 bytes"`
-	Size             Optional[sizeList]                   `arg:"sizes" doc:"latency, bandwidth: bytes of a message, each measured in turn"`
-	Iterations       Optional[int]                        `arg:"iterations" group:"iterations, duration, stages or connections" min:"1" max:"0x400000000000" doc:"latency, bandwidth: round trips, or messages of each direction, of each size and queue pair"`
+	Kind             optional[rdmacore.MeasureKind]       `arg:"kind,required" doc:"latency: one message at a time; bandwidth: as many as the knobs allow; connect: connections made and ended"`
+	Operation        optional[rdmacore.Opcode]            `arg:"op" words:"SEND|RDMA_WRITE|RDMA_READ|ATOMIC_FETCH_AND_ADD|ATOMIC_CMP_AND_SWP" doc:"latency, bandwidth: the operation. A sample of SEND and RDMA_WRITE is half of a round trip, of the others a whole one. Atomics work on 8 bytes"`
+	Size             optional[sizeList]                   `arg:"sizes" doc:"latency, bandwidth: bytes of a message, each measured in turn"`
+	Iterations       optional[int]                        `arg:"iterations" group:"iterations, duration, stages or connections" min:"1" max:"0x400000000000" doc:"latency, bandwidth: round trips, or messages of each direction, of each size and queue pair"`
 	Duration         time.Duration                        `arg:"duration" group:"iterations, duration, stages or connections" min:"1ns" max:"168h" doc:"how long each size is measured"`
 	Stages           []stageArguments                     `arg:"stages" group:"iterations, duration, stages or connections" doc:"parts of the measurement that follow each other, each with a load of its own: [{for: 10s, depth: 1}, {for: 30s, depth: 64}].  Each size goes through all of them, after one warm-up.  Each stage has its own results, with the tag 'stage'.  Intervals are a quarter of the shortest stage, at most 1 s, unless sample_every sets them.  Not of a mesh"`
-	Connections      Optional[int]                        `arg:"connections" group:"iterations, duration, stages or connections" min:"1" max:"0x100000000" doc:"connect: how many are made"`
-	WarmupDuration   time.Duration                        `arg:"warmup" min:"1ns" max:"168h" doc:"time before the timed part, not counted"`
-	WarmupIterations int                                  `arg:"warmup_iterations" min:"1" max:"0x400000000000" doc:"what is done before the timed part, not counted"`
-	QPs              Optional[int]                        `arg:"qps" min:"1" max:"64" doc:"bandwidth: queue pairs that transmit at once, each with a thread at either end; default 1"`
+	Connections      optional[int]                        `arg:"connections" group:"iterations, duration, stages or connections" min:"1" max:"0x100000000" doc:"connect: how many are made"`
+	WarmupDuration   time.Duration                        `arg:"warmup" min:"1ns" max:"168h" doc:"time before the timed part, not counted; default none"`
+	WarmupIterations int                                  `arg:"warmup_iterations" min:"1" max:"0x400000000000" doc:"round trips or messages before the timed part, not counted; default none"`
+	QPs              optional[int]                        `arg:"qps" min:"1" max:"64" doc:"bandwidth: queue pairs that transmit at once, each with a thread at either end; default 1"`
 	Depth            int                                  `arg:"depth" min:"1" max:"0x10000" doc:"bandwidth: requests in flight of each queue pair; default 128, of RDMA_WRITE and RDMA_READ with verify 16"`
 	ReceiveDepth     int                                  `arg:"receive_depth" min:"1" max:"0x10000" doc:"SEND: receives posted; default 128, for latency 16"`
 	PostList         int                                  `arg:"post_list" min:"1" max:"4096" doc:"bandwidth: requests a post; default 1"`
 	ReceivePostList  int                                  `arg:"receive_post_list" min:"1" max:"4096" doc:"bandwidth of SEND: receives a post; default 1"`
-	SignalEvery      int                                  `arg:"signal_every" min:"1" max:"0x10000" doc:"latency, bandwidth: every so many requests ask for a completion; default 1"`
+	SignalEvery      int                                  `arg:"signal_every" min:"1" max:"0x10000" doc:"latency, bandwidth: every n-th request is signaled; default 1"`
 	PollBatch        int                                  `arg:"poll_batch" min:"1" max:"64" doc:"latency, bandwidth: completions a poll; default 16, for latency 1"`
 	Outstanding      int                                  `arg:"outstanding" min:"1" max:"0x10000" doc:"bandwidth of RDMA_READ and ATOMIC_FETCH_AND_ADD and ATOMIC_CMP_AND_SWP: requests in flight, if fewer than depth"`
-	Inline           string                               `arg:"inline" doc:"SEND and RDMA_WRITE: messages up to so many bytes go inline; auto: whatever the queue pair takes; default none"`
-	Builders         Optional[bool]                       `arg:"builders" doc:"latency, bandwidth: post by the builders of ibv_wr_post(3), which have a path of their own in devices; default by ibv_post_send(3)"`
-	Completion       Optional[rdmacore.MeasureCompletion] `arg:"completion" doc:"latency, bandwidth: poll without end, the default, or sleep on the completion channel"`
+	Inline           string                               `arg:"inline" doc:"SEND and RDMA_WRITE: messages up to this size go inline (default none). auto: as large as the queue pair accepts"`
+	Builders         optional[bool]                       `arg:"builders" doc:"latency, bandwidth: post by the builders of ibv_wr_post(3), which devices implement separately (default: by ibv_post_send(3))"`
+	Completion       optional[rdmacore.MeasureCompletion] `arg:"completion" doc:"latency, bandwidth: poll without a pause (default), or sleep on the completion channel"`
 	Bidirectional    bool                                 `arg:"bidirectional" doc:"bandwidth: both ends transmit"`
-	Gap              time.Duration                        `arg:"gap" min:"1ns" max:"168h" doc:"latency: pause between round trips"`
-	RateBits         Optional[rate]                       `arg:"rate_limit" doc:"bandwidth: bits a second of each direction and queue pair at most"`
-	RateMessages     int                                  `arg:"rate_messages" min:"1" max:"0x10000000000" doc:"bandwidth: the same in messages a second"`
-	Burst            int                                  `arg:"burst" min:"1" max:"0x10000" doc:"bandwidth: with one of these, messages that may go at once; default post_list"`
-	Verify           string                               `arg:"verify" words:"none|data" doc:"SEND and RDMA_WRITE and RDMA_READ: data has contents checked.  Of SEND and RDMA_READ, and of every latency, each message is; a bandwidth of RDMA_WRITE, whose receiver is told of no message, has the last ones checked when it has ended, as many as depth for each size, queue pair and direction"`
-	SampleEvery      time.Duration                        `arg:"sample_every" min:"1ns" max:"168h" doc:"remember how much was done in each such interval, for the least and the most of them"`
+	Gap              time.Duration                        `arg:"gap" min:"1ns" max:"168h" doc:"latency: pause between round trips; default none"`
+	RateBits         optional[rate]                       `arg:"rate_limit" doc:"bandwidth: limit of bits a second for each direction and queue pair; default none"`
+	RateMessages     int                                  `arg:"rate_messages" min:"1" max:"0x10000000000" doc:"bandwidth: limit of messages a second for each direction and queue pair; default none"`
+	Burst            int                                  `arg:"burst" min:"1" max:"0x10000" doc:"bandwidth: with one of these limits, messages that may be sent at once; default post_list"`
+	Verify           string                               `arg:"verify" words:"none|data" doc:"SEND and RDMA_WRITE and RDMA_READ: data checks the contents of messages. It checks each message of a latency, of SEND and of RDMA_READ. For a bandwidth of RDMA_WRITE the receiver gets no completions. So it checks only the last ones at the end, as many as depth for each size, queue pair and direction"`
+	SampleEvery      time.Duration                        `arg:"sample_every" min:"1ns" max:"168h" doc:"record the work of each such interval, for the minimum and the maximum of them"`
 	Histogram        histogramArguments                   `arg:"histogram" doc:"latency, connect: how times are counted"`
 	InFlight         int                                  `arg:"in_flight" min:"1" max:"4096" doc:"connect: connections under way at once; default 1"`
-	Lockstep         bool                                 `arg:"lockstep" doc:"connect: those under way take each step together, all of them one before any the next; the results then have each step's rate"`
+	Lockstep         bool                                 `arg:"lockstep" doc:"connect: all connections under way complete a step before any begins the next. The results then have each step's rate"`
 	ErrorsMax        int                                  `arg:"errors_max" max:"0x40000000" doc:"connect: connections that may fail before the measurement does; default 0"`
-	MinMessages      Optional[int]                        `arg:"min_messages" max:"0x400000000000" doc:"messages, round trips or connections of each size that each end must complete in the timed part; default 1; 0 allows none"`
+	MinMessages      optional[int]                        `arg:"min_messages" max:"0x400000000000" doc:"messages, round trips or connections of each size that each end must complete in the timed part (default 1; 0 allows none)"`
 	Timeout          time.Duration                        `arg:"resolve" min:"1ns" max:"1m" doc:"connect: time for the address and for the route each; default 2s"`
 }
 
 // histogramArguments are how times are counted.
 type histogramArguments struct {
 	HistogramDigits int            `arg:"digits" min:"1" max:"5" doc:"significant digits; default 3"`
-	HistogramMax    time.Duration  `arg:"max" min:"2ns" max:"168h" doc:"longer ones count as this; default 1m"`
-	Keep            Optional[bool] `arg:"keep" doc:"the records have the whole histogram; default true"`
+	HistogramMax    time.Duration  `arg:"max" min:"2ns" max:"168h" doc:"longer times count as this; default 1m"`
+	Keep            optional[bool] `arg:"keep" doc:"the records have the whole histogram; default true"`
 }
 
 // measured is the result of a measurement.
 type measured struct {
-	Messages int  `result:"messages" doc:"of the timed parts of all sizes: messages of both directions, round trips or connections"`
+	Messages int  `result:"messages" doc:"messages of both directions, round trips or connections, in the timed parts of all sizes"`
 	Bytes    int  `result:"bytes" doc:"transmitted in them"`
-	Verified int  `result:"verified" doc:"messages whose contents were checked and right, warm-up included"`
+	Verified int  `result:"verified" doc:"messages with contents that were checked and right, warm-up included"`
 	Errors   int  `result:"errors" doc:"connections that failed"`
 	Cut      bool `result:"cut" doc:"a threshold with abort_on_fail ended it early"`
 }
@@ -100,7 +102,7 @@ func (m measured) summary() string {
 	if m.Cut {
 		return fmt.Sprintf("ended early by a threshold after %d messages", m.Messages)
 	}
-	return fmt.Sprintf("%d messages, %s", m.Messages, quantity.Length(int64(m.Bytes)))
+	return fmt.Sprintf("%d messages, %s", m.Messages, quantity.Bytes(int64(m.Bytes)))
 }
 
 func (a *measureKnobs) needs() string {
@@ -122,7 +124,7 @@ func argumentOf(knob string) string {
 
 // check asks the core whether the knobs go together.
 func (a *measureArguments) check() *Refusal {
-	if !a.Kind.Known() || a.Operation.Later {
+	if !a.Kind.known() || a.Operation.Deferred {
 		return nil
 	}
 	_, refusal := a.parts()
@@ -169,6 +171,7 @@ func (a *measureArguments) checkKind() *Refusal {
 		{"op", "connections have no operation", connect, a.Operation.Given},
 		{"sizes", "connections have no size", connect, a.Size.Given},
 		{"builders", "connections post nothing", connect, a.Builders.Given},
+		{"depth", "in_flight: .. says how many connections are under way", connect, a.Depth != 0},
 		{"connections", "iterations: .., duration: .. or stages: .. says how long", !connect, a.Connections.Given},
 		{"qps", "it means something for bandwidth", kind != rdmacore.MeasureBandwidth, a.QPs.Given},
 	} {
@@ -229,24 +232,39 @@ func (a *measureArguments) spec(size int) (rdmacore.MeasureSpec, *Refusal) {
 	if spec.Iterations != 0 {
 		spec.Duration = 0 // to give both is an error of their group, reported elsewhere
 	}
-	if limit := float64(a.RateBits.Value); a.RateBits.Known() && (limit < 1 || limit > math.MaxInt64) {
+	if limit := float64(a.RateBits.Value); a.RateBits.known() && (limit < 1 || limit >= math.MaxInt64) {
 		return spec, &Refusal{Argument: "rate_limit", Message: fmt.Sprintf("%g bit/s is out of range", limit)}
 	}
-	switch n, err := strconv.ParseUint(a.Inline, 10, 16); {
+	switch n, ok := bytesOf(a.Inline); {
 	case a.Inline == "":
 	case a.Inline == inlineAuto:
 		spec.Inline = rdmacore.InlineAuto
-	case err != nil:
+	case !ok:
 		return spec, &Refusal{
-			Argument: "inline", Message: fmt.Sprintf("wanted is auto or a number of bytes, and this is %q", a.Inline),
+			Argument: "inline", Message: fmt.Sprintf("must be auto or a number of bytes, not %q", a.Inline),
 			Hint: "inline: auto, or inline: 64",
 		}
+	case n > maxInline:
+		return spec, &Refusal{
+			Argument: "inline", Message: fmt.Sprintf("%s is more than %d bytes", a.Inline, maxInline),
+			Hint: "inline: auto takes as many as the queue pair accepts",
+		}
 	default:
-		spec.Inline = int(n)
+		spec.Inline = n
 	}
 	if spec.Inline == rdmacore.InlineAuto && spec.Operation != rdmacore.OpSend &&
 		spec.Operation != rdmacore.OpRDMAWrite {
 		spec.Inline = 0 // only these carry data out, ibv_post_send(3)
 	}
 	return spec, nil
+}
+
+// bytesOf reads a size, 64 or 1KiB.
+func bytesOf(text string) (bytes int, ok bool) {
+	n, err := strconv.Atoi(text)
+	if err == nil {
+		return n, n >= 0
+	}
+	n, problem := quantity.ParseSize(text)
+	return n, problem == nil
 }

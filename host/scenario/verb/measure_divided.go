@@ -13,8 +13,8 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// A measurement between roles of two processes has a native half in each.  Both processes have evaluated the arguments.
-// Each half also needs facts of the other one: where it listens, and the address and the key of its memory.  They
+// A measurement between roles of two processes has a native half in each. Both processes have evaluated the arguments.
+// Each half also needs facts of the other one: the port where it listens, and the address and key of its memory. They
 // exchange these before a size, and the results after it, each in its order:
 //
 //	from                                to
@@ -28,26 +28,26 @@ import (
 //	over                         -->
 //	                             <--    figures
 //
-// For connections `to` listens, so `from` prepares after it.  A half that fails sends that instead of its next message,
-// which ends the other half.  Between `prepared` and `over` only the figures so far are sent: those of `to` for
-// a threshold or an interval of `from`, and those of `from` where the process of `to` shows intervals.
+// For connections `to` listens, so `from` prepares after it. A half that fails sends that instead of its next message,
+// which ends the other half. Between `prepared` and `over` only the values so far are sent. Those of `to` are for a
+// threshold or an interval of `from`. Those of `from` are sent if the process of `to` shows intervals.
 
-// Counterpart is the process with the other role of a measurement.  Messages in each direction are delivered in
-// order.
-type Counterpart interface {
-	Say(value any) error
-	// Hear waits for the next message.  It fails when the other process is gone.
-	Hear(ctx context.Context, into any) error
+// PeerConn exchanges messages with the process that plays the other role of a measurement.  Messages of one direction
+// are delivered in order.
+type PeerConn interface {
+	Send(value any) error
+	// Receive waits for the next message.  It fails when the other process is gone.
+	Receive(ctx context.Context, into any) error
 }
 
-// said is a message between the halves.
-type said struct {
+// halfMessage is a message between the halves.
+type halfMessage struct {
 	// Failed is why there is no other half any more.
 	Failed *failed `json:"failed,omitempty"`
-	// IWARP is the kind of the device; Watch means that `from` needs the figures so far, Follow that `to` does.
-	IWARP  bool `json:"iwarp,omitempty"`
-	Watch  bool `json:"watch,omitempty"`
-	Follow bool `json:"follow,omitempty"`
+	// IWARP is the kind of the device; Watch means that `from` needs the figures so far, Intervals that `to` does.
+	IWARP     bool `json:"iwarp,omitempty"`
+	Watch     bool `json:"watch,omitempty"`
+	Intervals bool `json:"intervals,omitempty"`
 	// Port is where `to` listens, Memory what its peer may use.
 	Port   uint16        `json:"port,omitempty"`
 	Memory *remoteMemory `json:"memory,omitempty"`
@@ -109,26 +109,25 @@ func memoryOf(end *testbed.PairEnd) remoteMemory {
 
 // exchange carries the messages between two halves of a measurement.
 type exchange struct {
-	counterpart Counterpart
-	role        string // the one that is not here
+	peerConn PeerConn
+	role     string // the one that is not here
 	// ctx ends when the other half fails, or is there no more.
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	// outer is the step's.
 	outer context.Context
-	inbox chan said
+	inbox chan halfMessage
 	done  chan struct{}
 	soFar atomic.Pointer[figures]
 	// running are the last figures so far of `from`.
 	running atomic.Pointer[running]
-	// watch means that the other half needs figures of this one, follow that it needs those of the
-	// measurement.
-	watch, follow bool
+	// watch means that the other half needs figures of this one, intervals that it needs those of the measurement.
+	watch, intervals bool
 }
 
 // meet begins to receive from the other half.
-func meet(ctx context.Context, counterpart Counterpart, role string) *exchange {
-	e := &exchange{counterpart: counterpart, role: role, outer: ctx, inbox: make(chan said), done: make(chan struct{})}
+func meet(ctx context.Context, peerConn PeerConn, role string) *exchange {
+	e := &exchange{peerConn: peerConn, role: role, outer: ctx, inbox: make(chan halfMessage), done: make(chan struct{})}
 	e.ctx, e.cancel = context.WithCancelCause(ctx)
 	go e.listen()
 	return e
@@ -137,8 +136,8 @@ func meet(ctx context.Context, counterpart Counterpart, role string) *exchange {
 func (e *exchange) listen() {
 	defer close(e.done)
 	for {
-		var got said
-		err := e.counterpart.Hear(e.ctx, &got)
+		var got halfMessage
+		err := e.peerConn.Receive(e.ctx, &got)
 		if err == nil && got.Failed != nil {
 			err = got.Failed.failure(e.role)
 		}
@@ -162,19 +161,19 @@ func (e *exchange) listen() {
 	}
 }
 
-// hear is the next message of the other half.
-func (e *exchange) hear(ctx context.Context) (said, error) {
+// receive is the next message of the other half.
+func (e *exchange) receive(ctx context.Context) (halfMessage, error) {
 	select {
 	case got := <-e.inbox:
 		return got, nil
 	case <-ctx.Done():
-		return said{}, context.Cause(ctx)
+		return halfMessage{}, context.Cause(ctx)
 	}
 }
 
-func (e *exchange) say(what said) error {
-	if err := e.counterpart.Say(what); err != nil {
-		return &testbed.EnvironmentError{What: "tell the other end", Err: err}
+func (e *exchange) send(what halfMessage) error {
+	if err := e.peerConn.Send(what); err != nil {
+		return &testbed.EnvironmentError{What: "send to the other end", Err: err}
 	}
 	return nil
 }
@@ -185,12 +184,12 @@ func (e *exchange) fail(err error) {
 		return
 	}
 	if e.cancel(err); context.Cause(e.ctx) == err || e.outer.Err() != nil {
-		_ = e.say(said{Failed: failedBy(err)}) // a half that misses it finds that this one is gone
+		_ = e.send(halfMessage{Failed: failedBy(err)}) // a half that misses it finds that this one is gone
 	}
 }
 
-// part ends the exchange.  The error is that of the half that failed first.
-func (e *exchange) part(err error) error {
+// finish ends the exchange.  The error is that of the half that failed first.
+func (e *exchange) finish(err error) error {
 	if e.fail(err); err != nil {
 		err = context.Cause(e.ctx)
 	}
@@ -219,7 +218,7 @@ func (e *exchange) reason(err error) error {
 func (e *exchange) watched() bool { return e != nil && e.watch }
 
 // show shows the other half the figures so far.
-func (e *exchange) show(soFar *figures) { _ = e.say(said{SoFar: soFar}) }
+func (e *exchange) show(soFar *figures) { _ = e.send(halfMessage{SoFar: soFar}) }
 
 // shown are the figures so far of the other half; nil for none.
 func (e *exchange) shown() *figures {
@@ -229,33 +228,33 @@ func (e *exchange) shown() *figures {
 	return e.soFar.Load()
 }
 
-// follows reports whether the other half needs the figures so far of the measurement.
-func (e *exchange) follows() bool { return e != nil && e.follow }
+// showsIntervals reports whether the other half needs the figures so far of the measurement.
+func (e *exchange) showsIntervals() bool { return e != nil && e.intervals }
 
-// tell sends the figures so far of the measurement to the other half.
-func (e *exchange) tell(found []*record.Measure) {
+// sendRunning sends the figures so far of the measurement to the other half.
+func (e *exchange) sendRunning(found []*record.Measure) {
 	all := make([]figures, len(found))
 	for i, each := range found {
 		all[i] = figures{Messages: each.Messages, Bytes: each.Bytes, Errors: each.Errors, Took: each.Took}
 	}
-	told := &running{Active: all[0], Latency: found[0].WithoutHistograms().Latency}
+	soFar := &running{Active: all[0], Latency: found[0].WithoutHistograms().Latency}
 	if len(all) > 1 {
-		told.Passive = &all[1]
+		soFar.Passive = &all[1]
 	}
-	_ = e.say(said{Running: told})
+	_ = e.send(halfMessage{Running: soFar})
 }
 
-// told are the figures so far that the half of `from` has sent; nil for nothing yet.
-func (m *measuring) told() ([]*record.Measure, error) {
-	told := m.other.running.Load()
-	if told == nil || (told.Passive != nil) != m.args.Bidirectional {
+// remoteSoFar is the figures so far that the half of `from` has sent; nil for nothing yet.
+func (m *measuring) remoteSoFar() ([]*record.Measure, error) {
+	soFar := m.other.running.Load()
+	if soFar == nil || (soFar.Passive != nil) != m.args.Bidirectional {
 		return nil, nil
 	}
-	active := m.record(nil, &told.Active)
-	active.Latency = told.Latency
+	active := m.record(nil, &soFar.Active)
+	active.Latency = soFar.Latency
 	list := []*record.Measure{active}
-	if told.Passive != nil {
-		passive := m.record(nil, told.Passive)
+	if soFar.Passive != nil {
+		passive := m.record(nil, soFar.Passive)
 		passive.Role, passive.Peer = passive.Peer, passive.Role
 		list = append(list, passive)
 	}
@@ -276,21 +275,23 @@ func (m *measuring) greet(ctx context.Context) error {
 	if m.other == nil {
 		return nil
 	}
-	err := m.other.say(said{
+	err := m.other.send(halfMessage{
 		IWARP: m.iwarp, Watch: (m.call.Abort != nil || m.call.Interval > 0) && m.args.Bidirectional && m.from != nil,
-		Follow: m.follows(),
+		Intervals: m.showsIntervals(),
 	})
 	if err != nil {
 		return err
 	}
-	there, err := m.other.hear(ctx)
+	there, err := m.other.receive(ctx)
 	m.iwarp, m.other.watch = m.iwarp || there.IWARP, there.Watch && m.to != nil && m.args.Bidirectional
-	m.other.follow = there.Follow && m.from != nil
+	m.other.intervals = there.Intervals && m.from != nil
 	return err
 }
 
-// follows reports whether this half shows intervals of a measurement whose figures another process has.
-func (m *measuring) follows() bool { return m.from == nil && m.call.Interval > 0 && m.call.Follows }
+// showsIntervals reports whether this half shows intervals that another process measures.
+func (m *measuring) showsIntervals() bool {
+	return m.from == nil && m.call.Interval > 0 && m.call.ShowsIntervals
+}
 
 // pair makes a queue pair of each role, or of the one that is here.
 func (m *measuring) pair(ctx context.Context, config testbed.PairConfig) (made measuredPair, err error) {
@@ -306,12 +307,12 @@ func (m *measuring) pair(ctx context.Context, config testbed.PairConfig) (made m
 }
 
 func (m *measuring) dial(ctx context.Context, made *measuredPair, config testbed.PairConfig) error {
-	there, err := m.other.hear(ctx)
+	there, err := m.other.receive(ctx)
 	if err != nil {
 		return err
 	}
 	if there.Memory == nil {
-		return errUntold
+		return errIncomplete
 	}
 	made.there = *there.Memory
 	address, _ := m.call.Testbed.AddressOf(string(m.args.To))
@@ -319,7 +320,7 @@ func (m *measuring) dial(ctx context.Context, made *measuredPair, config testbed
 		return m.other.reason(err)
 	}
 	memory := memoryOf(&made.Active)
-	return m.other.say(said{Memory: &memory})
+	return m.other.send(halfMessage{Memory: &memory})
 }
 
 func (m *measuring) accept(ctx context.Context, made *measuredPair, config testbed.PairConfig) (err error) {
@@ -327,25 +328,25 @@ func (m *measuring) accept(ctx context.Context, made *measuredPair, config testb
 		return err
 	}
 	memory := memoryOf(&made.Passive)
-	if err = m.other.say(said{Port: made.Listens().Port(), Memory: &memory}); err != nil {
+	if err = m.other.send(halfMessage{Port: made.Listens().Port(), Memory: &memory}); err != nil {
 		return err
 	}
 	if err = made.Accept(ctx); err != nil {
 		return err
 	}
-	there, err := m.other.hear(ctx)
+	there, err := m.other.receive(ctx)
 	if err != nil {
 		return err
 	}
 	if there.Memory == nil {
-		return errUntold
+		return errIncomplete
 	}
 	made.there = *there.Memory
 	return nil
 }
 
-// errUntold is the failure of a half whose counterpart does not send what it must.
-var errUntold = errors.New("the other end does not tell what this one needs")
+// errIncomplete is the failure of a half when its peer does not send what it must.
+var errIncomplete = errors.New("the other end did not send what this one needs")
 
 // prepareBoth prepares the ends that are here, and waits until those elsewhere are.
 func (m *measuring) prepareBoth(
@@ -355,10 +356,10 @@ func (m *measuring) prepareBoth(
 		return m.prepare(spec, 0)
 	}
 	connect := spec.Kind == rdmacore.MeasureConnect
-	var there said
+	var there halfMessage
 	// `to` is ready last, so that `from` can begin at once; but it listens before the other connects.
 	if (m.from != nil) == connect {
-		if there, err = m.other.hear(ctx); err != nil {
+		if there, err = m.other.receive(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -368,12 +369,12 @@ func (m *measuring) prepareBoth(
 	if m.from != nil && connect {
 		return all, nil
 	}
-	ready := said{}
+	ready := halfMessage{}
 	if connect {
 		ready.Port = all[0].Listens().Port()
 	}
-	if err = m.other.say(ready); err == nil && m.from != nil {
-		_, err = m.other.hear(ctx)
+	if err = m.other.send(ready); err == nil && m.from != nil {
+		_, err = m.other.receive(ctx)
 	}
 	return all, err
 }
@@ -383,14 +384,14 @@ func (m *measuring) awaitOver(running context.Context, cancel context.CancelCaus
 	if m.from != nil {
 		return func() {}
 	}
-	heard := make(chan struct{})
+	received := make(chan struct{})
 	go func() {
-		defer close(heard)
-		if end, err := m.other.hear(running); err == nil && end.Cut {
+		defer close(received)
+		if end, err := m.other.receive(running); err == nil && end.Cut {
 			cancel(errAborted)
 		}
 	}()
-	return func() { <-heard }
+	return func() { <-received }
 }
 
 // conclude gives and takes the figures of the end that is not here.
@@ -399,26 +400,26 @@ func (m *measuring) conclude(ctx context.Context, results []*rdmacore.MeasureRes
 	case m.other == nil:
 		return nil, nil
 	case m.from == nil:
-		return nil, m.other.say(said{Found: m.figures(rdmacore.MeasurePassive, results)})
+		return nil, m.other.send(halfMessage{Found: m.figures(rdmacore.MeasurePassive, results)})
 	}
-	if err = m.other.say(said{Cut: m.sums.Cut}); err != nil {
+	if err = m.other.send(halfMessage{Cut: m.sums.Cut}); err != nil {
 		return nil, err
 	}
-	end, err := m.other.hear(ctx)
+	end, err := m.other.receive(ctx)
 	if err == nil && end.Found == nil {
-		err = fmt.Errorf("%w: its figures", errUntold)
+		err = fmt.Errorf("%w: its figures", errIncomplete)
 	}
 	if err == nil {
-		err = m.checkTold(end.Found)
+		err = m.checkReceived(end.Found)
 	}
 	return end.Found, err
 }
 
-// checkTold refuses figures of the other half that cannot be true.
-func (m *measuring) checkTold(there *figures) error {
-	told := m.record(nil, there)
-	told.Errors = max(told.Errors, there.Verified) // a number of messages, too
-	if err := told.Check(); err != nil {
+// checkReceived refuses figures of the other half that cannot be true.
+func (m *measuring) checkReceived(there *figures) error {
+	received := m.record(nil, there)
+	received.Errors = max(received.Errors, there.Verified) // a number of messages, too
+	if err := received.Check(); err != nil {
 		return m.untrue(err)
 	}
 	return nil

@@ -90,7 +90,7 @@ func (m *measuring) figures(role rdmacore.MeasureRole, results []*rdmacore.Measu
 	return found
 }
 
-// timeSpan is how long several measurements at once took, from the first begin to the last end, so that the rate counts
+// timeSpan is how long several measurements at once took, from the first begin to the last end. So the rate includes
 // the time in which only some of them ran.
 type timeSpan struct{ begin, end time.Duration }
 
@@ -106,8 +106,8 @@ func (s *timeSpan) add(begin, end time.Duration) {
 
 func (s *timeSpan) length() time.Duration { return s.end - s.begin }
 
-// mergeIntervals adds up the intervals of all queue pairs.  Each queue pair began a little later than the first, so the
-// sum has a grid of its own, from the first begin; what was done in an interval is spread evenly over it.
+// mergeIntervals adds up the intervals of all queue pairs. Each queue pair began a little later than the first, so the
+// sum has a grid of its own, from the first begin. The work of an interval is spread evenly over it.
 func mergeIntervals(ends []*rdmacore.MeasureEndResult, grid time.Duration, window timeSpan) []record.Interval {
 	var all []record.Interval
 	for _, end := range ends {
@@ -156,7 +156,7 @@ func sumUntil(all []record.Interval, edge time.Duration) record.Interval {
 
 // distributions merges the histograms of all queue pairs.
 func (m *measuring) distributions(results []*rdmacore.MeasureResult) []record.Distribution {
-	keep := m.args.Histogram.Keep.Or(true)
+	keep := m.args.Histogram.Keep.or(true)
 	var list []record.Distribution
 	for step := rdmacore.StepTotal; step <= rdmacore.StepDestroy; step++ {
 		var sum *rdmacore.Histogram

@@ -1,6 +1,7 @@
 package verb
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,7 +31,7 @@ type measuring struct {
 	elapsed  time.Duration  // how long the stages of its size before it took
 	pairs    []measuredPair // of each queue pair; none for connections
 	sums     measured
-	scant    error // the first part with fewer messages than min_messages
+	tooFew   error // the first part with fewer messages than min_messages
 }
 
 // measuredPair is a queue pair of each role, or of the one that is here.
@@ -50,8 +51,8 @@ func measure(ctx context.Context, call *Call, args *measureArguments) (measured,
 		if m.to == nil {
 			there = string(args.To)
 		}
-		m.other = meet(ctx, call.Counterpart(string(args.From), string(args.To)), there)
-		err = m.other.part(m.all(m.other.ctx))
+		m.other = meet(ctx, call.PeerConn(string(args.From), string(args.To)), there)
+		err = m.other.finish(m.all(m.other.ctx))
 		return m.sums, err
 	}
 	err = m.all(ctx)
@@ -66,7 +67,7 @@ func (m *measuring) findRoles() (divided bool, err error) {
 	}{{m.args.From, &m.from}, {m.args.To, &m.to}} {
 		role, missing := m.call.Testbed.Role(string(each.name))
 		if _, known := m.call.Testbed.AddressOf(string(each.name)); missing != nil &&
-			(!known || m.call.Counterpart == nil) {
+			(!known || m.call.PeerConn == nil) {
 			return false, missing
 		}
 		*each.role, err = role, errors.Join(err, missing)
@@ -110,14 +111,14 @@ func (m *measuring) run(ctx context.Context) (err error) {
 		if m.part = part; part.first {
 			m.elapsed = 0
 		}
-		if m.call.Advance != nil {
-			m.call.Advance(part.text(), i+1, len(m.parts))
+		if m.call.Progress != nil {
+			m.call.Progress(part.text(), i+1, len(m.parts))
 		}
 		if err := m.measurePart(ctx); err != nil || m.sums.Cut {
 			return err
 		}
 	}
-	return m.scant // the parts after it were measured, too
+	return m.tooFew // the parts after it were measured, too
 }
 
 func (m *measuring) connect(ctx context.Context) error {
@@ -189,8 +190,8 @@ func (m *measuring) measurePart(ctx context.Context) error {
 	case m.from != nil:
 		m.report(results, there)
 	default:
-		if told := m.other.running.Swap(nil); told != nil { // what comes is of the next part
-			m.elapsed += told.Active.Took
+		if last := m.other.running.Swap(nil); last != nil { // what comes is of the next part
+			m.elapsed += last.Active.Took
 		}
 	}
 	return err
@@ -199,8 +200,8 @@ func (m *measuring) measurePart(ctx context.Context) error {
 // errAborted is the cause of a context that a threshold has ended.
 var errAborted = errors.New("a threshold with abort_on_fail did not hold")
 
-// prepare prepares a measurement between the ends of each queue pair, or one of connections, which the one to listens
-// to; elsewhere it has that port.
+// prepare prepares a measurement between the ends of each queue pair, or one of connections. For connections the one
+// to listens, and elsewhere has that port.
 func (m *measuring) prepare(spec rdmacore.MeasureSpec, port uint16) (all []*rdmacore.Measurement, err error) {
 	spec.Elsewhere = m.other != nil
 	for _, ends := range m.ends(spec.Kind, port) {
@@ -281,11 +282,11 @@ func (m *measuring) failure(err error) error {
 // that can end it.
 const watchEvery = 50 * time.Millisecond
 
-// watch ends a measurement when a threshold fails, reports its figures in each interval, and sends them to the
-// other process for either; stop ends the watch.
+// watch ends a measurement when a threshold fails, and reports its values in each interval. It sends them to the other
+// process for both. stop ends the watch.
 func (m *measuring) watch(prepared []*rdmacore.Measurement, cancel context.CancelCauseFunc) (stop func()) {
-	told := m.call.Interval > 0 && (m.from != nil || m.follows())
-	if !told && (m.call.Abort == nil || m.from == nil) && !m.other.watched() && !m.other.follows() {
+	reports := m.call.Interval > 0 && (m.from != nil || m.showsIntervals())
+	if !reports && (m.call.Abort == nil || m.from == nil) && !m.other.watched() && !m.other.showsIntervals() {
 		return func() {}
 	}
 	quit, done := make(chan struct{}), make(chan struct{})
@@ -308,14 +309,14 @@ func (m *measuring) watch(prepared []*rdmacore.Measurement, cancel context.Cance
 			case found == nil || found[0].Took <= 0:
 				continue
 			}
-			if m.other.follows() {
-				m.other.tell(found)
+			if m.other.showsIntervals() {
+				m.other.sendRunning(found)
 			}
 			switch {
 			case !ended && m.from != nil && m.call.Abort != nil && m.call.Abort(found):
 				cancel(errAborted)
 				return
-			case told && found[0].Took >= nextInterval(tookOf(before), m.call.Interval, ended):
+			case reports && found[0].Took >= nextInterval(tookOf(before), m.call.Interval, ended):
 				m.call.Measuring(m.continued(since(found, before)))
 				before = found
 			}
@@ -337,7 +338,7 @@ func (m *measuring) soFar(prepared []*rdmacore.Measurement) ([]*record.Measure, 
 		if m.other.watched() {
 			m.other.show(m.figures(rdmacore.MeasurePassive, results))
 		}
-		return m.told()
+		return m.remoteSoFar()
 	}
 	there := m.other.shown()
 	if there == nil {
@@ -346,7 +347,7 @@ func (m *measuring) soFar(prepared []*rdmacore.Measurement) ([]*record.Measure, 
 		}
 		return m.records(results, nil), nil
 	}
-	if err := m.checkTold(there); err != nil {
+	if err := m.checkReceived(there); err != nil {
 		return nil, err
 	}
 	return m.records(results, there), nil
@@ -390,8 +391,9 @@ func (m *measuring) report(results []*rdmacore.MeasureResult, there *figures) {
 		m.sums.Bytes += int(found.Bytes)
 		m.sums.Errors += int(found.Errors)
 		found.Cut = m.sums.Cut
-		if m.scant == nil && !m.sums.Cut {
-			m.scant = m.enough(found)
+		if tooFew := m.enough(found); tooFew != nil && !m.sums.Cut {
+			found.TooFew = true
+			m.tooFew = cmp.Or(m.tooFew, tooFew)
 		}
 	}
 	m.call.Measured(m.continued(list))
@@ -400,6 +402,9 @@ func (m *measuring) report(results []*rdmacore.MeasureResult, there *figures) {
 		m.sums.Verified += int(there.Verified)
 	}
 	for _, result := range results {
+		if result == nil {
+			continue // a threshold ended the measurement before this one began
+		}
 		for _, end := range result.Ends {
 			m.sums.Verified += int(end.Verified)
 		}
@@ -409,7 +414,7 @@ func (m *measuring) report(results []*rdmacore.MeasureResult, there *figures) {
 // enough returns an error when an end has completed fewer messages of a size than min_messages, by default one.  A
 // measurement without a message has no result, and a comparison of results must not take it for a good one.
 func (m *measuring) enough(found *record.Measure) error {
-	least := m.args.MinMessages.Or(1)
+	least := m.args.MinMessages.or(1)
 	if found.Messages >= uint64(least) {
 		return nil
 	}

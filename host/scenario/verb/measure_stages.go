@@ -13,30 +13,29 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// A measurement with stages changes its load while it runs: the stages follow each other on the same connections, and
-// each size goes through all of them.  A stage changes how much the measurement asks of the device, and not what it
-// measures.  Each stage has figures of its own with the tag "stage": reports, thresholds and
-// comparisons choose by tags.
+// A measurement with stages changes its load while it runs. The stages follow each other on the same connections, and
+// each size goes through all of them. A stage changes the load of the device, and not what is measured. Each stage has
+// values of its own with the tag "stage": reports, thresholds and comparisons choose by tags.
 
 // stageArguments are a stage.  What it leaves out is that of the measurement.
 type stageArguments struct {
 	For          time.Duration  `arg:"for,required" min:"1ns" max:"168h" doc:"how long it takes"`
-	Name         string         `arg:"name" doc:"its tag: a threshold chooses it by 'bandwidth{stage=NAME}'; default its number, from 1"`
+	Name         string         `arg:"name" doc:"its tag (default: its number, from 1). A threshold chooses it by 'bandwidth{stage=NAME}'"`
 	Depth        int            `arg:"depth" min:"1" max:"0x10000" doc:"bandwidth: requests in flight of each queue pair"`
-	QPs          Optional[int]  `arg:"qps" min:"1" max:"64" doc:"bandwidth: queue pairs that transmit; those of all stages are connected before the first"`
-	RateBits     Optional[rate] `arg:"rate_limit" doc:"bandwidth: bits a second of each direction and queue pair at most"`
-	RateMessages int            `arg:"rate_messages" min:"1" max:"0x10000000000" doc:"bandwidth: the same in messages a second"`
+	QPs          optional[int]  `arg:"qps" min:"1" max:"64" doc:"bandwidth: queue pairs that transmit; those of all stages are connected before the first"`
+	RateBits     optional[rate] `arg:"rate_limit" doc:"bandwidth: limit of bits a second for each direction and queue pair"`
+	RateMessages int            `arg:"rate_messages" min:"1" max:"0x10000000000" doc:"bandwidth: limit of messages a second for each direction and queue pair"`
 	Gap          time.Duration  `arg:"gap" min:"1ns" max:"168h" doc:"latency: pause between round trips"`
 	InFlight     int            `arg:"in_flight" min:"1" max:"4096" doc:"connect: connections under way at once"`
 }
 
 const (
-	longestStageName = 64
-	mostStages       = 256
+	maxStageName = 64
+	maxStages    = 256
 	// stageSamples are the intervals of the shortest stage where the scenario sets no interval;
-	// longestSample is the longest interval then.
-	stageSamples  = 4
-	longestSample = time.Second
+	// maxSample is the longest interval then.
+	stageSamples = 4
+	maxSample    = time.Second
 )
 
 // part is what is measured in one go: a size, or a stage of one.
@@ -93,7 +92,7 @@ func (a *measureArguments) loads() []*measureArguments {
 	sample := a.SampleEvery
 	if sample == 0 {
 		shortest := slices.MinFunc(a.Stages, func(a, b stageArguments) int { return int(a.For - b.For) }).For
-		sample = max(min(shortest/stageSamples, longestSample), 1)
+		sample = max(min(shortest/stageSamples, maxSample), 1)
 	}
 	var list []*measureArguments
 	for i := range a.Stages {
@@ -128,22 +127,31 @@ func (a *measureArguments) ofStage(i int, refusal *Refusal) *Refusal {
 	return &Refusal{Argument: "stages", Message: fmt.Sprintf("stage %d: %s", i+1, refusal.of()), Hint: refusal.Hint}
 }
 
-// stageNames are the names of the stages, which must be distinct.
+// stageNames are the names of the stages.
 func (a *measureArguments) stageNames() ([]string, *Refusal) {
-	if len(a.Stages) > mostStages {
+	var own []string
+	for i := range a.Stages {
+		own = append(own, a.Stages[i].Name)
+	}
+	return NamesOfStages(own)
+}
+
+// NamesOfStages are the names of stages, which must be distinct. own has "" for a stage without a name of its own.
+func NamesOfStages(own []string) ([]string, *Refusal) {
+	if len(own) > maxStages {
 		return nil, &Refusal{
-			Argument: "stages", Message: fmt.Sprintf("%d stages are more than %d", len(a.Stages), mostStages),
+			Argument: "stages", Message: fmt.Sprintf("%d stages are more than %d", len(own), maxStages),
 		}
 	}
-	names := make([]string, len(a.Stages))
-	for i := range a.Stages {
-		name := stageName(a.Stages[i].Name, i)
+	names := make([]string, len(own))
+	for i := range own {
+		name := stageName(own[i], i)
 		switch {
-		case len(name) > longestStageName || !tags.IsTag(name):
+		case len(name) > maxStageName || !tags.IsTag(name):
 			return nil, &Refusal{
 				Argument: "stages",
-				Message:  fmt.Sprintf("stage %d: %.80q is no name: a threshold cannot choose it", i+1, name),
-				Hint:     fmt.Sprintf("use up to %d letters, digits and any of _.:-", longestStageName),
+				Message:  fmt.Sprintf("stage %d: %.80q is not a name: a threshold cannot choose it", i+1, name),
+				Hint:     fmt.Sprintf("use up to %d letters, digits and any of _.:-", maxStageName),
 			}
 		case slices.Contains(names[:i], name):
 			return nil, &Refusal{

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"rdmarun/host/record"
 	"rdmarun/rdmacore"
 )
 
@@ -52,7 +53,7 @@ func turned(a *Argument) any {
 // TestMeasureMeanings holds what the documentation says of where a knob means something against what the core
 // takes.
 func TestMeasureMeanings(t *testing.T) {
-	// What an argument needs beside it.
+	// The other arguments that an argument needs.
 	needs := map[string]string{"burst": "rate_messages"}
 	row := NewTable().Lookup("measure")
 	for _, kind := range namesOf(rdmacore.ParseMeasureKind) {
@@ -85,7 +86,7 @@ func TestMeasureMeanings(t *testing.T) {
 	}
 }
 
-// documented reads what stands before the colon: kinds, "OP and OP", or "KIND of OP".
+// documented reads the text before the colon: kinds, "OP and OP", or "KIND of OP".
 func documented(a *Argument, kind, op string) bool {
 	where, _, found := strings.Cut(a.Doc, ": ")
 	if !found {
@@ -141,10 +142,43 @@ func TestMeasureRefusals(t *testing.T) {
 		})
 	}
 	later := measureCall("latency", "SEND")
-	later.Later = make([]bool, len(later.Arguments))
-	later.Later[later.Verb.Argument("op")] = true
+	later.Deferred = make([]bool, len(later.Arguments))
+	later.Deferred[later.Verb.Argument("op")] = true
 	set(later, "op", nil)
 	if refusal := later.Verb.Check(later); refusal != nil {
 		t.Errorf("an operation that only the run knows: %+v", refusal)
+	}
+}
+
+// TestMeasureTypes: records call the types of measurements as the core does.
+func TestMeasureTypes(t *testing.T) {
+	for kind, name := range map[rdmacore.MeasureKind]string{
+		rdmacore.MeasureLatency: record.LatencyType, rdmacore.MeasureBandwidth: record.BandwidthType,
+		rdmacore.MeasureConnect: record.ConnectType,
+	} {
+		if kind.String() != name {
+			t.Errorf("%s is %s in records", kind, name)
+		}
+	}
+}
+
+// TestCutBeforeAPairBegan: a threshold may end a measurement before some of its queue pairs have begun.  The others
+// have results.
+func TestCutBeforeAPairBegan(t *testing.T) {
+	call := measureCall("bandwidth", "SEND")
+	var found []*record.Measure
+	call.Measured = func(each []*record.Measure) { found = each }
+	m := &measuring{call: call, args: new(measureArguments)}
+	m.args.Bidirectional, m.sums.Cut = true, true
+	began := &rdmacore.MeasureResult{Ends: []rdmacore.MeasureEndResult{
+		{Role: rdmacore.MeasureActive, Messages: 7, Verified: 3, Elapsed: time.Second},
+		{Role: rdmacore.MeasurePassive, Messages: 5, Verified: 2, Elapsed: time.Second},
+	}}
+	m.report([]*rdmacore.MeasureResult{nil, began, nil}, nil)
+	if len(found) != 2 || found[0].Messages != 7 || found[1].Messages != 5 || found[0].QPs != 3 || !found[0].Cut {
+		t.Errorf("%+v", found)
+	}
+	if m.sums.Messages != 12 || m.sums.Verified != 5 {
+		t.Errorf("%+v", m.sums)
 	}
 }

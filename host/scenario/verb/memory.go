@@ -24,7 +24,7 @@ var memoryVerbs = []Verb{
 			return args.PD.Free()
 		}).scalar("pd"),
 	ask("reg", "ibv_reg_mr(3)", "Register a buffer again after dereg, perhaps with other rights.", register),
-	ask("rereg", "ibv_rereg_mr(3)",
+	ask(Rereg, "ibv_rereg_mr(3)",
 		"Change the registration of a buffer while requests may be using it: what is given changes, the rest stays, "+
 			"and so may the keys.  From then on the peer reaches nothing of what was registered before.",
 		reregister),
@@ -72,12 +72,12 @@ func renewed(call *Call, buffer *testbed.Buffer, err error) (region, error) {
 
 func register(_ context.Context, call *Call, args *struct {
 	theBuffer
-	Access Optional[rdmacore.Access] `arg:"access" doc:"rights; without them those of the buffer"`
+	Access optional[rdmacore.Access] `arg:"access" doc:"rights; without them those of the buffer"`
 	inDomain
-	Of   *testbed.Endpoint `arg:"of" doc:"an endpoint whose protection domain it is, as rdma_reg_msgs(3) takes it"`
-	IOVA Optional[int]     `arg:"iova" max:"0x7fffffffffffffff" doc:"the address by which requests name the first byte (ibv_reg_mr_iova(3))"`
+	Of   *testbed.Endpoint `arg:"of" doc:"the endpoint with the protection domain, as rdma_reg_msgs(3) takes it"`
+	IOVA optional[int]     `arg:"iova" max:"0x7fffffffffffffff" doc:"the address by which requests name the first byte (ibv_reg_mr_iova(3))"`
 }) (region, error) {
-	access := args.Access.Or(args.Buffer.Access())
+	access := args.Access.or(args.Buffer.Access())
 	pd := args.domain(call)
 	if args.Of != nil {
 		if pd = args.Of.ID().PD(); pd == nil {
@@ -95,10 +95,10 @@ func register(_ context.Context, call *Call, args *struct {
 
 func reregister(_ context.Context, call *Call, args *struct {
 	theBuffer
-	Access Optional[rdmacore.Access] `arg:"access" doc:"other rights"`
+	Access optional[rdmacore.Access] `arg:"access" doc:"other rights"`
 	PD     *testbed.Domain           `arg:"pd" doc:"another protection domain, of alloc_pd"`
-	Offset Optional[byteCount]       `arg:"offset" doc:"register another part of the buffer, from here"`
-	Length Optional[byteCount]       `arg:"length" doc:"likewise, so many bytes; without it, to the end of the buffer"`
+	Offset optional[byteCount]       `arg:"offset" doc:"register another part of the buffer, from here"`
+	Length optional[byteCount]       `arg:"length" doc:"likewise, the bytes from there; without it, to the end of the buffer"`
 }) (region, error) {
 	part := args.Offset.Given || args.Length.Given
 	change := testbed.Change{
@@ -111,7 +111,7 @@ func reregister(_ context.Context, call *Call, args *struct {
 		change.PD = args.PD.Native()
 	}
 	if part {
-		change.Length = int(args.Length.Or(byteCount(args.Buffer.Size()) - args.Offset.Value))
+		change.Length = int(args.Length.or(byteCount(args.Buffer.Size()) - args.Offset.Value))
 	}
 	return renewed(call, args.Buffer, args.Buffer.Reregister(change))
 }
@@ -154,9 +154,9 @@ type theWindow struct {
 
 func allocMW(_ context.Context, call *Call, args *struct {
 	inDomain
-	Type uint8 `arg:"type" default:"1" doc:"1: good for every queue pair of the domain; 2: for the one that binds it, and the peer can invalidate it"`
+	Type uint8 `arg:"type" default:"1" doc:"1: valid for every queue pair of the domain. 2: valid for the one that binds it, and the peer can invalidate it"`
 }) (result struct {
-	RKey uint32 `result:"rkey,hex,varies" doc:"its key, good for nothing until bind_mw gives it another"`
+	RKey uint32 `result:"rkey,hex,varies" doc:"its key, not valid until bind_mw sets another"`
 }, err error) {
 	window, err := call.Role.NewWindow(args.domain(call), rdmacore.MWType(args.Type))
 	if err != nil {
@@ -170,7 +170,7 @@ func allocMW(_ context.Context, call *Call, args *struct {
 // boundWindow is the memory that a window gives access to.
 type boundWindow struct {
 	Addr   int    `result:"addr,hex,varies" doc:"address of the window's first byte"`
-	RKey   uint32 `result:"rkey,hex,varies" doc:"key for the peer, good once the request has completed"`
+	RKey   uint32 `result:"rkey,hex,varies" doc:"key for the peer, valid once the request has completed"`
 	Length int    `result:"length" doc:"its bytes"`
 }
 
@@ -181,7 +181,7 @@ func bindMW(_ context.Context, call *Call, args *struct {
 	theWindow
 	Buffer *testbed.Buffer     `arg:"buffer" doc:"the buffer; without it the window, of type 1, is bound to nothing"`
 	Offset byteCount           `arg:"offset" default:"0" doc:"where in the buffer"`
-	Length Optional[byteCount] `arg:"length" doc:"how many bytes; without it, to the end of the buffer"`
+	Length optional[byteCount] `arg:"length" doc:"how many bytes; without it, to the end of the buffer"`
 	Access peerRights          `arg:"access" doc:"what the peer may do through the window"`
 	wrID
 	requestFlags

@@ -11,10 +11,10 @@ import (
 
 // meshArguments are the pairs to measure, how to measure them, and when one is bad.
 type meshArguments struct {
-	Nodes     instances           `arg:"role,required" doc:"the counted role whose instances are the nodes"`
-	Pairs     Optional[MeshPairs] `arg:"pairs" doc:"who meets whom: all, the default, each pair once, in one round less than the nodes are (of an odd number in as many); ring, each the next; bisection, each of the first half one of the second, at once; {random: K}, K drawn rounds of all, {random: K, seed: S} others; {incast: N}, N others at once to each in turn, of which the sum is judged; or a list, [[0, 1], [2, 3]], of numbers or names"`
+	Nodes     instances           `arg:"role,required" doc:"the counted role; its instances are the nodes"`
+	Pairs     optional[MeshPairs] `arg:"pairs" doc:"the pairs. all (default): each pair once. ring: each node with the next. bisection: each of the first half with one of the second, at once. {random: K}: K random rounds of all, {random: K, seed: S} other ones. {incast: N}: N others at once to each in turn, compared by their sum. A list has numbers or names: [[0, 1], [2, 3]]"`
 	Measure   measureKnobs        `arg:"measure,required" doc:"what is measured of each pair: the arguments of 'measure' without 'from' and 'to'"`
-	Tolerance Optional[fraction]  `arg:"tolerance" doc:"what part of the best a pair must reach, default 93%; of latency, what part of the pair's own the least must be, default 1/2.1, so that 2.1 times the least is too long"`
+	Tolerance optional[fraction]  `arg:"tolerance" doc:"the part of the best value that a pair must reach (default 93%). For latency, the part of the pair's own value that the least must be (default 1/2.1: more than 2.1 times the least is too long)"`
 }
 
 // Patterns of pairs.
@@ -68,14 +68,14 @@ func (a *meshArguments) pattern() string {
 
 // meshed is the result of a mesh.
 type meshed struct {
-	Outliers int    `result:"outliers" doc:"pairs that are too far from the best, also when they were measured again, of any size"`
+	Outliers int    `result:"outliers" doc:"pairs that are too far from the best at any size, also when measured again"`
 	Suspects int    `result:"suspects" doc:"pairs that were too far from it at first"`
 	Lost     int    `result:"lost" default:"0" doc:"pairs that could not be measured"`
 	Pairs    int    `result:"pairs" doc:"pairs that were measured"`
 	Rounds   int    `result:"rounds" doc:"rounds of pairs at once, without those of the second look"`
-	Worst    int    `result:"worst,varies" doc:"how near the farthest pair comes to the best, in percent"`
-	Blame    string `result:"blame" words:"none|node|host|device|labels|label|pairs" doc:"the explanation of outliers and lost pairs: none, there are none; labels, they are between two values of a label; pairs, nothing in common"`
-	Blamed   string `result:"blamed" doc:"which node, host, device or label: 'node[3]', 'rack=r1', of two 'rack=r1, rack=r2'; else nothing"`
+	Worst    int    `result:"worst,varies" doc:"the value of the worst pair, in percent of the best"`
+	Blame    string `result:"blame" words:"none|node|host|device|labels|label|pairs" doc:"the explanation of outliers and lost pairs. none: there are none. labels: they are between two values of a label. pairs: they have nothing in common"`
+	Blamed   string `result:"blamed" doc:"the node, host, device or label: 'node[3]', 'rack=r1', of two 'rack=r1, rack=r2'; empty without one"`
 	Cut      bool   `result:"cut" doc:"a threshold with abort_on_fail ended it early"`
 	// text is the sentence of the blame.
 	text string
@@ -96,13 +96,13 @@ func (a *meshArguments) needs() string { return a.Measure.needs() }
 
 // check refuses pairs that there are not, and what the measurement refuses.
 func (a *meshArguments) check() *Refusal {
-	if a.Tolerance.Known() && a.Tolerance.Value <= 0 {
+	if a.Tolerance.known() && a.Tolerance.Value <= 0 {
 		return &Refusal{Argument: "tolerance", Message: "every pair comes within it", Hint: "tolerance: 93%"}
 	}
 	if refusal := a.checkPairs(); refusal != nil {
 		return refusal
 	}
-	if !a.Measure.Kind.Known() || a.Measure.Operation.Later {
+	if !a.Measure.Kind.known() || a.Measure.Operation.Deferred {
 		return nil
 	}
 	if len(a.Measure.Stages) > 0 {
@@ -118,7 +118,7 @@ func (a *meshArguments) check() *Refusal {
 	return nil
 }
 
-// of is the refusal in a text that names the argument.
+// of prefixes the refusal with the argument's name.
 func (r *Refusal) of() string {
 	if r.Meaningless {
 		return r.Argument + " " + r.Message
@@ -128,7 +128,7 @@ func (r *Refusal) of() string {
 
 func (a *meshArguments) checkPairs() *Refusal {
 	nodes := len(a.Nodes)
-	if nodes == 0 || !a.Pairs.Known() {
+	if nodes == 0 || !a.Pairs.known() {
 		return nil
 	}
 	pairs := a.Pairs.Value
@@ -148,12 +148,12 @@ func (a *meshArguments) checkPairs() *Refusal {
 		case ends.From == ends.To:
 			return refuse("", "a pair has two ends, and this is %s twice", a.Nodes[ends.From])
 		case seen[ends]:
-			return refuse("", "%s and %s stand there twice", a.Nodes[ends.From], a.Nodes[ends.To])
+			return refuse("", "%s and %s occur twice", a.Nodes[ends.From], a.Nodes[ends.To])
 		default:
 			seen[ends] = true
 		}
 	}
-	switch most := mesh.MostRandom(nodes); {
+	switch most := mesh.MaxRandom(nodes); {
 	case pairs.Pattern == pairsRandom && pairs.Count > most:
 		return refuse("pairs: all", "%d nodes meet each other in %d rounds, and these are %d", nodes, most, pairs.Count)
 	case pairs.Pattern == pairsIncast && pairs.Count >= nodes:

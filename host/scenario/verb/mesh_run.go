@@ -74,7 +74,7 @@ func (m *meshing) walk(ctx context.Context, at int, rounds []mesh.Round, what st
 		if m.cut {
 			return nil
 		}
-		m.call.Advance(what, i+1, len(rounds))
+		m.call.Progress(what, i+1, len(rounds))
 		part := fmt.Sprintf("%d.%d", at, i)
 		here := slices.DeleteFunc(slices.Clone(round), func(pair mesh.Pair) bool {
 			return !m.here(pair.From) && !m.here(pair.To)
@@ -107,12 +107,12 @@ func (m *meshing) walk(ctx context.Context, at int, rounds []mesh.Round, what st
 }
 
 // pair measures one as `measure` does.  One that fails is lost, and the others go on: this is what is looked for.  Of
-// one whose second node is here alone, it is the half of that.
+// one with only the second node here, it measures the half of that node.
 func (m *meshing) pair(ctx context.Context, pair mesh.Pair, part string) *look {
 	found := &look{}
 	call := &Call{Verb: m.call.Verb, Testbed: m.call.Testbed}
-	if company := m.call.Company; company != nil {
-		call.Counterpart = func(from, to string) Counterpart { return company.Counterpart(part, from, to) }
+	if peers := m.call.MeshPeers; peers != nil {
+		call.PeerConn = func(from, to string) PeerConn { return peers.PeerConn(part, from, to) }
 	}
 	if m.here(pair.From) {
 		if m.call.Abort != nil {
@@ -139,6 +139,30 @@ func (m *meshing) named(found []*record.Measure) []*record.Measure {
 	return found
 }
 
+// tooFew are the figures of the sizes with too few messages, because of which the pair is lost.
+func (l *look) tooFew() (sizes [][]*record.Measure) {
+	for _, size := range l.sizes {
+		if l.err != nil && slices.ContainsFunc(size, func(found *record.Measure) bool { return found.TooFew }) {
+			sizes = append(sizes, size)
+		}
+	}
+	return sizes
+}
+
+// measures are the figures of pairs for thresholds, which fail where a pair has too few messages.
+func (m *meshing) measures() (list [][]*record.Measure) {
+	for _, pair := range m.ordered(func(mesh.Pair) bool { return true }) {
+		sizes := m.last(pair).sizes
+		if m.why(pair) != nil {
+			sizes = m.last(pair).tooFew()
+		}
+		for _, size := range sizes {
+			list = append(list, m.named(size))
+		}
+	}
+	return list
+}
+
 // allLost is the error of a mesh of which no pair could be measured: then it is no cable.
 func (m *meshing) allLost() error {
 	for _, found := range m.looks[0] {
@@ -146,6 +170,7 @@ func (m *meshing) allLost() error {
 			return nil
 		}
 	}
+	m.call.Meshed(nil, m.measures())
 	return m.looks[0][m.rounds[0][0]].err
 }
 
@@ -161,8 +186,8 @@ func (m *meshing) what() record.What {
 	return what
 }
 
-// figures are what the pairs of a look are judged by, of one size and direction: of an incast what its target gets or
-// waits for in all.  A pair that has none is not in it.
+// figures are the values of the pairs of a look, of one size and direction, that decide whether a pair is bad. For an
+// incast it is what its target gets or waits for in all. A pair without a value is not in it.
 func (m *meshing) figures(at, size, direction int) map[mesh.Pair]float64 {
 	figures, sums := make(map[mesh.Pair]float64), make(map[int]float64)
 	for pair, found := range m.looks[at] {
@@ -219,17 +244,17 @@ func (m *meshing) sizes() int {
 	return most
 }
 
-// judgement is what becomes of the pairs of one size and direction.
-type judgement struct {
+// ratings are the ratings of the pairs of one size and direction.
+type ratings struct {
 	// suspects were too far from the best at first, outliers also again.
 	suspects, outliers map[mesh.Pair]bool
 	// nearness is how near each comes to the best.
 	nearness map[mesh.Pair]float64
 }
 
-func (m *meshing) judge(size, direction int) judgement {
+func (m *meshing) rate(size, direction int) ratings {
 	limit, best := m.args.limit(), m.best(size)
-	j := judgement{make(map[mesh.Pair]bool), make(map[mesh.Pair]bool), make(map[mesh.Pair]float64)}
+	j := ratings{make(map[mesh.Pair]bool), make(map[mesh.Pair]bool), make(map[mesh.Pair]float64)}
 	again := m.figures(1, size, direction)
 	for pair, figure := range m.figures(0, size, direction) {
 		j.suspects[pair] = limit.Misses(figure, best)
@@ -242,12 +267,12 @@ func (m *meshing) judge(size, direction int) judgement {
 	return j
 }
 
-// judged are the pairs of which some judgement is so, in order.
-func (m *meshing) judged(is func(judgement, mesh.Pair) bool) []mesh.Pair {
+// rated returns the pairs with a rating that is true, in order.
+func (m *meshing) rated(is func(ratings, mesh.Pair) bool) []mesh.Pair {
 	found := make(map[mesh.Pair]bool)
 	for size := range m.sizes() {
 		for direction := range m.directions() {
-			j := m.judge(size, direction)
+			j := m.rate(size, direction)
 			for pair := range m.looks[0] {
 				found[pair] = found[pair] || is(j, pair)
 			}
@@ -258,12 +283,12 @@ func (m *meshing) judged(is func(judgement, mesh.Pair) bool) []mesh.Pair {
 
 // suspects are the pairs that are measured again.
 func (m *meshing) suspects() []mesh.Pair {
-	return m.judged(func(j judgement, pair mesh.Pair) bool { return j.suspects[pair] })
+	return m.rated(func(j ratings, pair mesh.Pair) bool { return j.suspects[pair] })
 }
 
 // outliers are the suspects that were no better when they were measured again.
 func (m *meshing) outliers() []mesh.Pair {
-	return m.judged(func(j judgement, pair mesh.Pair) bool { return j.outliers[pair] })
+	return m.rated(func(j ratings, pair mesh.Pair) bool { return j.outliers[pair] })
 }
 
 // ordered are the pairs that are chosen, in the order of the rounds.
@@ -320,13 +345,7 @@ func (m *meshing) report() meshed {
 			sum.Worst = int(min(float64(sum.Worst), 100*pair.OfBest))
 		}
 	}
-	var measures [][]*record.Measure
-	for _, pair := range m.ordered(func(pair mesh.Pair) bool { return m.why(pair) == nil }) {
-		for _, size := range m.last(pair).sizes {
-			measures = append(measures, m.named(size))
-		}
-	}
-	m.call.Meshed(records, measures)
+	m.call.Meshed(records, m.measures())
 	if len(lost) > 0 {
 		m.call.Outcome.Hint = fmt.Sprintf("%s and %s: %v", m.called(lost[0].From), m.called(lost[0].To), m.why(lost[0]))
 	}
@@ -371,7 +390,7 @@ func (m *meshing) record(size int) *record.Mesh {
 	}
 	var measured, bad []mesh.Pair
 	for direction := range m.directions() {
-		judged := m.judge(size, direction)
+		rated := m.rate(size, direction)
 		for _, pair := range m.ordered(func(mesh.Pair) bool { return true }) {
 			row, has := m.row(pair, size, direction)
 			if !has {
@@ -382,9 +401,9 @@ func (m *meshing) record(size int) *record.Mesh {
 				last := cmp.Or(m.last(pair).of(size, direction), m.looks[0][pair].of(size, direction))
 				found.Size, found.Depth, found.QPs = last.Size, last.Depth, last.QPs
 			}
-			row.Suspect, row.Outlier = judged.suspects[pair], judged.outliers[pair]
+			row.Suspect, row.Outlier = rated.suspects[pair], rated.outliers[pair]
 			if row.Lost == "" {
-				row.OfBest = judged.nearness[pair]
+				row.OfBest = rated.nearness[pair]
 			}
 			found.Pairs = append(found.Pairs, row)
 			ends := pair

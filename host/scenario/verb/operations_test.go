@@ -12,25 +12,25 @@ import (
 func operations() map[string]string {
 	return map[string]string{
 		"AH.Destroy": "destroy_ah", "AH.Number": "create_ah", "CQ.Destroy": "destroy_cq", "CQ.Resize": "resize_cq",
-		"CQ.Moderate": "modify_cq", "CQ.Poll": "drain", "CQ.PollN": "poll", "CQ.RequestNotify": "req_notify",
+		"CQ.Moderate": "modify_cq", "CQ.Poll": "drain", "CQ.RequestNotify": "req_notify",
 		"CQ.Wait": "poll", "CQ.WaitEvent": "get_cq_event",
 		"CQ.Fields": "poll", "CQ.PollTimestamps": "poll", "CQ.WaitTimestamps": "poll",
-		"Clock.Sleep":          "sleep",
-		"Device.CreateCQEx":    "create_cq",
-		"Device.Index":         "query_device",
-		"Device.InitAHFromWC":  "init_ah_from_wc",
-		"Device.PKey":          "query_pkey",
-		"Device.PKeyIndex":     "get_pkey_index",
-		"Device.RawClock":      "query_rt_values",
-		"MR.Rereg":             "rereg",
-		"PD.RegMRIova":         "reg",
-		"QP.QueryECE":          "query_ece",
-		"QP.SetECE":            "set_ece",
-		"Device.AllocPD":       "alloc_pd",
-		"Device.Attr":          "query_device",
-		"Device.CreateCQ":      "create_cq",
-		"Device.GUID":          "query_device",
-		"Device.GetAsyncEvent": "wait_async", "Device.WaitAsyncEvent": "wait_async", "Device.Ports": "query_port",
+		"Clock.Sleep":           "sleep",
+		"Device.CreateCQEx":     "create_cq",
+		"Device.Index":          "query_device",
+		"Device.InitAHFromWC":   "init_ah_from_wc",
+		"Device.PKey":           "query_pkey",
+		"Device.PKeyIndex":      "get_pkey_index",
+		"Device.RawClock":       "query_rt_values",
+		"MR.Rereg":              "rereg",
+		"PD.RegMRIova":          "reg",
+		"QP.QueryECE":           "query_ece",
+		"QP.SetECE":             "set_ece",
+		"Device.AllocPD":        "alloc_pd",
+		"Device.Attr":           "query_device",
+		"Device.CreateCQ":       "create_cq",
+		"Device.GUID":           "query_device",
+		"Device.WaitAsyncEvent": "wait_async", "Device.Ports": "query_port",
 		"Event.Ack":             "ack_event",
 		"EventChannel.CreateEP": "create_ep", "EventChannel.CreateID": "create_id",
 		"EventChannel.GetEvent":   "get_event",
@@ -50,11 +50,9 @@ func operations() map[string]string {
 		"ID.PeerAddr": "get_peer_addr", "ID.PortSpace": "query_id", "ID.QueryAddrInfo": "query_addrinfo",
 		"ID.Reject":    "reject",
 		"ID.RejectECE": "reject_ece", "ID.ResolveAddr": "resolve_addr", "ID.ResolveAddrInfo": "resolve_addrinfo",
-		"ID.ResolveRoute": "resolve_route", "ID.RoutePath": "query_route", "ID.SetAFOnly": "set_option",
-		"ID.SetAckTimeout": "set_option",
-		"ID.SetIBPath":     "set_ib_path", "ID.SetLocalECE": "set_local_ece", "ID.SetOption": "set_option",
-		"ID.SetReuseAddr": "set_option",
-		"ID.SetTOS":       "set_option", "ID.SrcPort": "get_src_port", "ID.Synchronous": "query_id",
+		"ID.ResolveRoute": "resolve_route", "ID.RoutePath": "query_route",
+		"ID.SetIBPath": "set_ib_path", "ID.SetLocalECE": "set_local_ece", "ID.SetOption": "set_option",
+		"ID.SrcPort": "get_src_port", "ID.Synchronous": "query_id",
 		"ID.WriteEvent": "write_event",
 		"ID.CreateSRQ":  "create_srq", "ID.DestroySRQ": "destroy_srq", "MW.Dealloc": "dealloc_mw",
 		"MW.RKey":    "alloc_mw",
@@ -76,37 +74,36 @@ func withoutVerb() map[string]string {
 	const (
 		goOnly   = "a value of Go, which does nothing"
 		runner   = "the runner's own, for every case"
-		guest    = "for guests, whose memory is a window"
-		wrapped  = "rdma_verbs.h on an id: it does what the verb of its queue pair does"
-		measured = "a measurement's result, which measure tells"
+		guest    = "for guests: their memory is a window"
+		measured = "a measurement's result, which measure has"
 		alone    = "a role's QPs are those of its ids, and each of its CQs has a channel"
 		places   = "roles have one device and one channel, which the runner opens"
 	)
 	reasons := make(map[string]string)
 	for reason, names := range map[string]string{
-		goOnly: "AddrInfo.EP DeviceAttr.Can AsyncEvent.OfObject CQ.Destroyed CQ.Entries ID.Destroyed " +
+		goOnly: "DeviceAttr.Can AsyncEvent.OfObject CQ.Destroyed CQ.Entries ID.Destroyed " +
 			"MeasureSpec.Check Device.Provider Device.Name Event.Err Event.Held Event.OfGroup EventChannel.Provider " +
-			"ID.Await ID.Channel ID.Pending ID.Event ID.QP ID.RecvCQ ID.SRQ ID.SendCQ " +
+			"ID.Channel ID.Pending ID.Event ID.QP ID.RecvCQ ID.SRQ ID.SendCQ " +
 			"Live.Total MR.Length PD.Device QP.InitAttr Provider.Name func.Providers func.RejectReason " +
 			"func.StatusString",
 		runner: "Clock.Await Clock.Enter Clock.Launch Clock.Leave Clock.Now Clock.OnWall Clock.Outside " +
 			"Clock.Virtual Clock.WithTimeout EventChannel.Pending EventChannel.Poll Device.PendingAsyncEvents " +
 			"Provider.CanFault Provider.Clock Provider.Close Provider.Live Provider.Link Provider.SendsPackets " +
-			"func.Links func.LinkText func.WithLink func.WithFabric func.WithSharedFabric func.CheckFabric " +
+			"func.Links func.LinkText func.WithLink func.LegalChoices func.WithLegal Legal.Names Provider.Legal " +
+			"func.WithFabric func.WithSharedFabric func.CheckFabric " +
 			"Provider.NewResolver Resolver.GetAddrInfo func.Open func.WithSeed func.WithVirtualClock func.NewMemory " +
 			"func.NewMemoryOn func.HugePages " +
 			"Capture.Close CapturedPacket.Name Clock.CaptureTime Provider.Captures Provider.CaptureName " +
-			"Provider.CaptureStep Provider.Captured func.CreateCapture func.WithCapture func.NewNotices " +
-			"Notices.Close func.WithNotices " +
+			"Provider.CaptureStep Provider.CaptureAdd Provider.Captured Provider.Fabric " +
+			"func.CreateCapture func.WithCapture " +
+			"func.NewNotices Notices.Close func.WithNotices func.EncodeControl func.DecodeControl " +
+			"func.DecodeControlHello func.ControlWelcome func.NewTally Tally.Counter Tally.Applied " +
 			"Memory.Base Memory.Bytes Memory.Release Memory.Retain Memory.Size Measurement.Close Measurement.Listens",
 		guest: "Provider.NewWork Work.SendSpin Work.RecvSpin Work.Poll Work.Free EventChannel.Source CQ.Source " +
 			"CQ.EventSource Device.AsyncSource func.NewSource Source.Device Provider.NewPoller Poller.Look " +
-			"Poller.Wait Poller.Close MR.ReregAt PD.RegMRAt QP.PostRecvAt QP.PostSendAt SRQ.PostRecvAt",
+			"Poller.Wait Poller.Close MR.ReregAt PD.RegMRAt SRQ.PostRecvAt",
 		measured: "Histogram.* Measurement.SoFar",
-		wrapped: "ID.RegMsgs ID.RegRead ID.RegWrite ID.PostRecv ID.PostRecvv ID.PostSend ID.PostSendv ID.PostRead " +
-			"ID.PostReadv " +
-			"ID.PostUDSend ID.PostWrite ID.PostWritev ID.GetSendComp ID.GetRecvComp",
-		alone: "CompChannel.CreateCQ CompChannel.CreateCQEx CompChannel.Destroy CompChannel.Device " +
+		alone: "CompChannel.CreateCQ CompChannel.CreateCQEx CompChannel.Destroy " +
 			"CompChannel.GetCQEvent CompChannel.Source Device.CreateCompChannel PD.CreateQP PD.CreateQPEx QP.Destroy",
 		places: "Device.Counters Device.Address Device.IWARP Port.Addresses EventChannel.Close Provider.CreateEP " +
 			"Provider.CreateEventChannel Provider.DefaultDevice Provider.Devices",

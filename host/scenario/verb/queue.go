@@ -15,7 +15,7 @@ import (
 // completionVerbs take completions from queues, wait for their events, and make queues apart from those of queue pairs.
 var completionVerbs = []Verb{
 	ask(
-		"poll", "ibv_poll_cq(3)", "Wait for one completion, which must be a success unless `expect` says otherwise.",
+		Poll, "ibv_poll_cq(3)", "Wait for one completion, which must be a success unless `expect` says otherwise.",
 		poll,
 	),
 	ask(
@@ -26,7 +26,7 @@ var completionVerbs = []Verb{
 		"already raise none.",
 		func(_ context.Context, _ *Call, args *struct {
 			queueOfEndpoint
-			Solicited bool `arg:"solicited" doc:"at the next solicited one or failure only"`
+			Solicited bool `arg:"solicited" doc:"only at the next solicited completion or failure"`
 		}) error {
 			return args.cq.RequestNotify(args.Solicited)
 		}),
@@ -47,7 +47,7 @@ var completionVerbs = []Verb{
 	act("resize_cq", "ibv_resize_cq(3)", "Make room for more completions, or for fewer.",
 		func(_ context.Context, _ *Call, args *struct {
 			anyQueue
-			Entries int32 `arg:"entries,required" doc:"completions that it holds at least"`
+			Entries int32 `arg:"entries,required" doc:"minimum number of entries"`
 		}) error {
 			return args.cq.Resize(int(args.Entries))
 		}),
@@ -57,7 +57,7 @@ var completionVerbs = []Verb{
 		func(_ context.Context, _ *Call, args *struct {
 			anyQueue
 			Count  uint16        `arg:"count" doc:"completions an event stands for"`
-			Period time.Duration `arg:"period" max:"65.535ms" doc:"how long the first of them waits at most, in whole microseconds"`
+			Period time.Duration `arg:"period" max:"65.535ms" doc:"the longest wait of the first of them, in whole microseconds"`
 		}) error {
 			return args.cq.Moderate(args.Count, args.Period)
 		}),
@@ -115,24 +115,24 @@ func (q *queueOfEndpoint) noCompletionHint() string {
 			q.EP.Unsignaled,
 		)
 	}
-	return "nothing was posted, or the peer has not answered: a send needs a receive posted there (a peer that is " +
-		"not ready is asked again every 655.36ms)"
+	return "nothing was posted, or the peer has not answered: a send needs a posted receive there (without one it is " +
+		"repeated every 655.36ms)"
 }
 
 // completion is struct ibv_wc with the time stamps of extended queues.
 type completion struct {
-	WRID        uint64                      `result:"wr_id" doc:"of the work request"`
+	WRID        uint64                      `result:"wr_id" doc:"wr_id of the work request"`
 	Status      rdmacore.WCStatus           `result:"status" default:"SUCCESS" doc:"how it ended"`
-	Opcode      Optional[rdmacore.WCOpcode] `result:"opcode" doc:"what it was; not after a failure"`
-	ByteLen     Optional[uint32]            `result:"byte_len" doc:"bytes received or read; not after a failure"`
-	ImmData     Optional[uint32]            `result:"imm_data" doc:"immediate data of a receive, host order"`
-	QPNum       Optional[uint32]            `result:"qp_num,varies" doc:"the own queue pair"`
+	Opcode      optional[rdmacore.WCOpcode] `result:"opcode" doc:"the operation; not after a failure"`
+	ByteLen     optional[uint32]            `result:"byte_len" doc:"bytes received or read; not after a failure"`
+	ImmData     optional[uint32]            `result:"imm_data" doc:"immediate data of a receive, host order"`
+	QPNum       optional[uint32]            `result:"qp_num,varies" doc:"the own queue pair"`
 	VendorErr   uint32                      `result:"vendor_err,varies" doc:"the device's own code of a failure"`
-	Flags       Optional[rdmacore.WCFlags]  `result:"flags" doc:"of a receive: WITH_IMM, WITH_INV, and of a datagram whose first 40 bytes are a header GRH, joined by |; 0 for none"`
-	SrcQP       Optional[uint32]            `result:"src_qp,varies" doc:"of a datagram: the sender's queue pair"`
-	Invalidated Optional[uint32]            `result:"invalidated,hex,varies" doc:"of a receive: the key that ended with the message"`
-	Timestamp   Optional[uint64]            `result:"completion_ts,varies" doc:"when it came, in ticks of the device's clock (query_rt_values), of a queue with COMPLETION_TIMESTAMP; not after a failure"`
-	Wallclock   Optional[uint64]            `result:"completion_wallclock_ns,varies" doc:"when it came, in nanoseconds since 1970, of a queue with COMPLETION_TIMESTAMP_WALLCLOCK; not after a failure"`
+	Flags       optional[rdmacore.WCFlags]  `result:"flags" doc:"of a receive: WITH_IMM, WITH_INV, and GRH of a datagram with that header in its first 40 bytes, joined by |; 0 for none"`
+	SrcQP       optional[uint32]            `result:"src_qp,varies" doc:"of a datagram: the sender's queue pair"`
+	Invalidated optional[uint32]            `result:"invalidated,hex,varies" doc:"of a receive: the key that ended with the message"`
+	Timestamp   optional[uint64]            `result:"completion_ts,varies" doc:"when it came, in ticks of the device's clock (query_rt_values), of a queue with COMPLETION_TIMESTAMP; not after a failure"`
+	Wallclock   optional[uint64]            `result:"completion_wallclock_ns,varies" doc:"when it came, in nanoseconds since 1970, of a queue with COMPLETION_TIMESTAMP_WALLCLOCK; not after a failure"`
 }
 
 func (c completion) summary() string {
@@ -140,7 +140,7 @@ func (c completion) summary() string {
 	case c.Status != rdmacore.WCSuccess:
 		return fmt.Sprintf("wr_id %d %s", c.WRID, c.Status)
 	case c.Opcode.Value&rdmacore.WCRecv != 0, c.Opcode.Value == rdmacore.WCRDMARead:
-		return fmt.Sprintf("wr_id %d %s %s", c.WRID, c.Opcode.Value, quantity.Length(int64(c.ByteLen.Value)))
+		return fmt.Sprintf("wr_id %d %s %s", c.WRID, c.Opcode.Value, quantity.Bytes(int64(c.ByteLen.Value)))
 	}
 	return fmt.Sprintf("wr_id %d %s", c.WRID, c.Opcode.Value)
 }
@@ -152,7 +152,7 @@ func completionOf(cq *rdmacore.CQ, wc rdmacore.WC, stamp rdmacore.Timestamp, end
 	if !extended {
 		has = rdmacore.WCFieldsStandard
 	}
-	field := func(field rdmacore.WCFields, value uint32) Optional[uint32] {
+	field := func(field rdmacore.WCFields, value uint32) optional[uint32] {
 		return when(has&field != 0, value)
 	}
 	c := completion{
@@ -265,6 +265,7 @@ func drain(ctx context.Context, call *Call, args *struct {
 				Got:      fmt.Sprintf("%d within %s", result.Count, quantity.Time(args.Within)),
 				Hint:     args.noCompletionHint(),
 				Absent:   result.Count == 0,
+				Late:     true,
 			}
 		}
 		if err != nil {
@@ -279,8 +280,8 @@ func drain(ctx context.Context, call *Call, args *struct {
 }
 
 type createCQArguments struct {
-	Entries int32                       `arg:"entries,required" doc:"completions that it holds at least"`
-	Fields  Optional[rdmacore.WCFields] `arg:"wc_flags" doc:"what its completions have; STANDARD is all that those of other queues have"`
+	Entries int32                       `arg:"entries,required" doc:"minimum number of entries"`
+	Fields  optional[rdmacore.WCFields] `arg:"wc_flags" doc:"fields of its completions. STANDARD has all fields of other queues' completions"`
 }
 
 func (a *createCQArguments) needs() string {
@@ -337,7 +338,7 @@ type sharedQueueSize struct {
 // sharedQueueState is struct ibv_srq_attr.
 type sharedQueueState struct {
 	sharedQueueSize
-	Limit uint32 `result:"limit" doc:"the limit, while its event has not come; 0: none"`
+	Limit uint32 `result:"limit" doc:"the limit, until its event has come; 0: none"`
 }
 
 func (s sharedQueueSize) summary() string { return fmt.Sprintf("room for %d receives", s.MaxWR) }
@@ -370,8 +371,8 @@ func createSRQ(_ context.Context, call *Call, args *struct {
 
 func modifySRQ(_ context.Context, _ *Call, args *struct {
 	theSharedQueue
-	MaxWR Optional[uint32] `arg:"max_wr" doc:"receives at once"`
-	Limit Optional[uint32] `arg:"limit" doc:"when fewer receives are left, SRQ_LIMIT_REACHED comes, once; 0: never"`
+	MaxWR optional[uint32] `arg:"max_wr" doc:"receives at once"`
+	Limit optional[uint32] `arg:"limit" doc:"with fewer receives left, the event SRQ_LIMIT_REACHED comes, once; 0: never"`
 }) error {
 	queue := args.SRQ.Native()
 	if args.MaxWR.Given {

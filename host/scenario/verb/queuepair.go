@@ -45,7 +45,7 @@ var queuePairVerbs = []Verb{
 	ask("init_qp_attr", "rdma_init_qp_attr(3)",
 		"Ask what the connection manager would set to bring a queue pair of the connection to a state.", initQPAttr),
 	act("modify_qp", "ibv_modify_qp(3)", "Change attributes of a queue pair: those that are given.", modifyQP),
-	ask("query_qp", "ibv_query_qp(3)", "Ask a queue pair for its attributes.",
+	ask(QueryQP, "ibv_query_qp(3)", "Ask a queue pair for its attributes.",
 		func(_ context.Context, _ *Call, args *onlyQueuePair) (result struct {
 			queuePairState
 			QPNum         uint32 `result:"qp_num,varies" doc:"its number"`
@@ -68,17 +68,17 @@ type QueuePairAttributes struct {
 	MaxSendSGE    int              `arg:"max_send_sge" default:"1" max:"256" doc:"buffers of a send request"`
 	MaxRecvSGE    int              `arg:"max_recv_sge" default:"1" max:"256" doc:"buffers of a receive request"`
 	MaxInlineData byteCount        `arg:"max_inline_data" default:"0" max:"0x100000" doc:"bytes that a request can carry itself"`
-	SignalAll     bool             `arg:"sig_all" doc:"every send request makes a completion; without it only those with signaled: true, and those that fail"`
-	SharedQueue   sharedQueueName  `arg:"srq" doc:"a shared receive queue of create_srq, where its receives come from; without it that of its id, if it has one"`
-	SendOps       rdmacore.SendOps `arg:"send_ops" doc:"operations that are posted by the builders of ibv_wr_post(3), and no others; without it ibv_post_send(3), which has no FLUSH"`
+	SignalAll     bool             `arg:"sig_all" doc:"every send request makes a completion (default: only those with signaled: true, and those that fail)"`
+	SharedQueue   sharedQueueName  `arg:"srq" doc:"a shared receive queue of create_srq for its receives (default: that of its id, if it has one)"`
+	SendOps       rdmacore.SendOps `arg:"send_ops" doc:"the only operations, posted by the builders of ibv_wr_post(3) (default: all of ibv_post_send(3), which has no FLUSH)"`
 }
 
 var queuePairFields = sync.OnceValue(func() *argumentFields {
 	return argumentsOf(reflect.TypeFor[QueuePairAttributes]())
 })
 
-// DefaultQueuePair has the attributes of a scenario that sets none: room for a few messages and, as in
-// ibv_create_qp(3), a completion only for requests that ask for one.
+// DefaultQueuePair has the attributes of a scenario that sets none. There is room for a few messages and, as in
+// ibv_create_qp(3), a completion only for signaled requests.
 func DefaultQueuePair() (q QueuePairAttributes) {
 	if err := queuePairFields().fillNamed(nil, reflect.ValueOf(&q).Elem(), nil, true); err != nil {
 		panic(err) // a default that is not a word of its type
@@ -154,9 +154,9 @@ func (n *newQueuePair) find(call *Call) error {
 
 func createQPEx(_ context.Context, _ *Call, args *struct {
 	newQueuePair
-	CreateFlags  Optional[uint32] `arg:"create_flags" doc:"enum ibv_qp_create_flags"`
-	SendOps      Optional[int]    `arg:"send_ops_flags" max:"0x7fffffffffffffff" doc:"enum ibv_qp_create_send_ops_flags as a number, over send_ops of qp; 0: builders for nothing"`
-	MaxTSOHeader Optional[uint16] `arg:"max_tso_header" doc:"bytes"`
+	CreateFlags  optional[uint32] `arg:"create_flags" doc:"enum ibv_qp_create_flags"`
+	SendOps      optional[int]    `arg:"send_ops_flags" max:"0x7fffffffffffffff" doc:"enum ibv_qp_create_send_ops_flags as a number, over send_ops of qp; 0: no builders"`
+	MaxTSOHeader optional[uint16] `arg:"max_tso_header" doc:"bytes"`
 	CompMask     uint32           `arg:"comp_mask" default:"0" doc:"more bits of the mask than those of the attributes given"`
 }) error {
 	extended := rdmacore.QPInitAttrEx{
@@ -171,25 +171,6 @@ func createQPEx(_ context.Context, _ *Call, args *struct {
 	}
 	args.EP.FreeFirst()
 	return args.EP.ID().CreateQPEx(args.pd, extended)
-}
-
-// queuePairState is the part of struct ibv_qp_attr that scenarios see, with the names of rdmacore.QPAttr.
-type queuePairState struct {
-	State           rdmacore.QPState `result:"state" doc:"RESET, INIT, RTR, RTS, SQD, SQE or ERR"`
-	DestQPNum       uint32           `result:"dest_qp_num,varies" doc:"the peer's number"`
-	PathMTU         int              `result:"path_mtu,varies" doc:"bytes of payload in a packet"`
-	RQPSN           uint32           `result:"rq_psn,varies" doc:"packet sequence number it expects next"`
-	SQPSN           uint32           `result:"sq_psn,varies" doc:"packet sequence number it sends next"`
-	MaxRdAtomic     uint8            `result:"max_rd_atomic" doc:"READs and atomics outstanding as initiator"`
-	MaxDestRdAtomic uint8            `result:"max_dest_rd_atomic" doc:"READs and atomics outstanding as target"`
-	MinRNRTimer     uint8            `result:"min_rnr_timer" doc:"code of the time it asks a sender to wait; 0 is 655.36ms"`
-	Timeout         uint8            `result:"timeout" doc:"code n of the local ACK timeout, 4.096 us * 2^n"`
-	RetryCnt        uint8            `result:"retry_cnt" doc:"repeats of an unanswered packet"`
-	RNRRetry        uint8            `result:"rnr_retry" doc:"repeats of a send that finds no receive"`
-	QKey            uint32           `result:"qkey,varies" doc:"key of datagrams"`
-	PkeyIndex       uint16           `result:"pkey_index" doc:"index of the partition key"`
-	PortNum         uint8            `result:"port_num,varies" doc:"port of the device"`
-	AccessFlags     rdmacore.Access  `result:"access" doc:"what the peer may do: REMOTE_WRITE|REMOTE_READ.."`
 }
 
 func (s queuePairState) summary() string { return s.State.String() }
@@ -207,36 +188,19 @@ func initQPAttr(_ context.Context, _ *Call, args *struct {
 	return result, err
 }
 
-// queuePairChanges are attributes of a queue pair that a step gives, with the names of rdmacore.QPAttr and their bits
-// of the mask.
+// queuePairChanges are the arguments of modify_qp.
 type queuePairChanges struct {
 	onlyQueuePair
-	State            Optional[rdmacore.QPState] `arg:"state" mask:"STATE" doc:"the new state"`
-	CurState         Optional[rdmacore.QPState] `arg:"cur_state" mask:"CUR_STATE" doc:"the state that is taken for the present one"`
-	MinRNRTimer      Optional[uint8]            `arg:"min_rnr_timer" mask:"MIN_RNR_TIMER" max:"31" doc:"code of the time it asks a sender to wait; 0 is 655.36ms, 1 is 10us"`
-	Timeout          Optional[uint8]            `arg:"timeout" mask:"TIMEOUT" max:"31" doc:"code n of the local ACK timeout, 4.096 us * 2^n; 0 means forever"`
-	RetryCnt         Optional[uint8]            `arg:"retry_cnt" mask:"RETRY_CNT" max:"7" doc:"repeats of an unanswered packet"`
-	RNRRetry         Optional[uint8]            `arg:"rnr_retry" mask:"RNR_RETRY" max:"7" doc:"repeats of a send that finds no receive; 7 means forever"`
-	MaxRdAtomic      Optional[uint8]            `arg:"max_rd_atomic" mask:"MAX_QP_RD_ATOMIC" doc:"READs and atomics outstanding as initiator"`
-	MaxDestRdAtomic  Optional[uint8]            `arg:"max_dest_rd_atomic" mask:"MAX_DEST_RD_ATOMIC" doc:"READs and atomics outstanding as target"`
-	PathMTU          Optional[int]              `arg:"path_mtu" mask:"PATH_MTU" max:"0x10000" doc:"bytes of payload in a packet"`
-	DestQPNum        Optional[uint32]           `arg:"dest_qp_num" mask:"DEST_QPN" max:"0xffffff" doc:"the peer's number"`
-	RQPSN            Optional[uint32]           `arg:"rq_psn" mask:"RQ_PSN" max:"0xffffff" doc:"packet sequence number it expects next"`
-	SQPSN            Optional[uint32]           `arg:"sq_psn" mask:"SQ_PSN" max:"0xffffff" doc:"packet sequence number it sends next"`
-	QKey             Optional[uint32]           `arg:"qkey" mask:"QKEY" doc:"key of datagrams"`
-	PkeyIndex        Optional[uint16]           `arg:"pkey_index" mask:"PKEY_INDEX" doc:"index of the partition key"`
-	PortNum          Optional[uint8]            `arg:"port_num" mask:"PORT" doc:"port of the device"`
-	EnSQDAsyncNotify Optional[bool]             `arg:"en_sqd_async_notify" mask:"EN_SQD_ASYNC_NOTIFY" doc:"an event when the send queue is drained"`
-	FromCM           bool                       `arg:"from_cm" doc:"true: begin with what init_qp_attr says for the state"`
-	GID              Optional[string]           `arg:"gid" doc:"the peer's address: all 16 bytes as an IPv6 address, or the IPv4 address that it stands for"`
-	AccessFlags      Optional[peerRights]       `arg:"access" mask:"ACCESS_FLAGS" doc:"what the peer may do"`
+	queuePairAttributes
+	FromCM bool             `arg:"from_cm" doc:"true: begin with the attributes of init_qp_attr for the state"`
+	GID    optional[string] `arg:"gid" doc:"the peer's address: all 16 bytes as an IPv6 address, or the IPv4 address that it stands for"`
 }
 
 func modifyQP(_ context.Context, call *Call, args *queuePairChanges) (err error) {
 	var attr rdmacore.QPAttr
 	var mask rdmacore.QPAttrMask
 	if args.FromCM {
-		if attr, mask, err = args.EP.ID().InitQPAttr(args.State.Or(rdmacore.QPStateInit)); err != nil {
+		if attr, mask, err = args.EP.ID().InitQPAttr(args.State.or(rdmacore.QPStateInit)); err != nil {
 			return err
 		}
 	}

@@ -16,7 +16,7 @@ import (
 
 // runnerVerbs are those of the runner itself, which work on no role.
 var runnerVerbs = []Verb{
-	ask("wait_listen", "", "Wait until a role listens for connection requests: its guest, or a branch beside this one.",
+	ask("wait_listen", "", "Wait until a role listens for connection requests: its guest, or a parallel branch.",
 		waitListen).roleless().scalar("role"),
 	act("assert", "", "Fail unless a condition holds.", assert).roleless().scalar("that"),
 	act("log", "", "Print a line.",
@@ -41,7 +41,7 @@ var runnerVerbs = []Verb{
 
 func assert(_ context.Context, _ *Call, args *struct {
 	That    ConditionValue   `arg:"that,required" doc:"the condition"`
-	Message Optional[string] `arg:"message,message" doc:"what is wrong when it does not hold"`
+	Message optional[string] `arg:"message,message" doc:"the error text if the condition is false"`
 }) error {
 	if args.That.Holds {
 		return nil
@@ -50,21 +50,21 @@ func assert(_ context.Context, _ *Call, args *struct {
 	if len(args.That.Operands) > 0 {
 		got += ": " + strings.Join(args.That.Operands, ", ")
 	}
-	return &testbed.Failure{What: args.Message.Or("the condition does not hold"), Expected: args.That.Text, Got: got}
+	return &testbed.Failure{What: args.Message.or("the condition does not hold"), Expected: args.That.Text, Got: got}
 }
 
 // listeningAt is where a role listens.
 type listeningAt struct {
-	Port    uint16 `result:"port,varies" doc:"where it listens"`
-	Address string `result:"address,varies" doc:"and on which address; 0.0.0.0 or :: is any"`
+	Port    uint16 `result:"port,varies" doc:"the port where it listens"`
+	Address string `result:"address,varies" doc:"the address where it listens; 0.0.0.0 or :: is any"`
 	at      netip.AddrPort
 }
 
 func (l listeningAt) summary() string { return l.at.String() }
 
 func waitListen(ctx context.Context, call *Call, args *struct {
-	Role *testbed.Role `arg:"role,required" doc:"who is to listen"`
-	Port uint16        `arg:"port" min:"1" doc:"where; without it on any port"`
+	Role *testbed.Role `arg:"role,required" doc:"the role that must listen"`
+	Port uint16        `arg:"port" min:"1" doc:"the port (default: any)"`
 	within
 }) (listeningAt, error) {
 	waiting, cancel := call.Testbed.Clock().WithTimeout(ctx, args.Within)
@@ -77,8 +77,9 @@ func waitListen(ctx context.Context, call *Call, args *struct {
 	return listeningAt{at.Port(), at.Addr().String(), at}, err
 }
 
-// StepVerb describes and runs a step that is not a verb of the language but for its own keys next to it: "guest start",
-// "guest run", "guest wait", "guest stop", "guest call" and "barrier".  It is nil for any other name.
+// StepVerb describes and runs a step that is not a verb of the language, but has keys of its own. They are "guest
+// start" and the other steps of guests, "program start" and those of programs, and "barrier". It is nil for any other
+// name.
 func StepVerb(name string) *Verb { return stepVerbs()[name] }
 
 var stepVerbs = sync.OnceValue(func() map[string]*Verb {
@@ -91,33 +92,63 @@ var stepVerbs = sync.OnceValue(func() map[string]*Verb {
 		ask("guest run", "", "Start the guest of a role and wait for its end.",
 			func(ctx context.Context, call *Call, args *struct {
 				guestArguments
-				guestWait
+				endWait
 			}) (guestEnd, error) {
 				if err := call.Role.Guest().Start(ctx, args.Args, args.Input); err != nil {
 					return guestEnd{}, err
 				}
-				return args.end(ctx, call, call.Role.Guest().Wait)
+				return awaitGuest(ctx, call, &args.endWait, call.Role.Guest().Wait)
 			}),
 		ask("guest wait", "", "Wait for the end of the guest of a role.",
-			func(ctx context.Context, call *Call, args *guestWait) (guestEnd, error) {
-				return args.end(ctx, call, call.Role.Guest().Wait)
+			func(ctx context.Context, call *Call, args *endWait) (guestEnd, error) {
+				return awaitGuest(ctx, call, args, call.Role.Guest().Wait)
 			}),
 		ask("guest stop", "", "Stop the guest of a role.",
-			func(ctx context.Context, call *Call, args *guestWait) (guestEnd, error) {
-				end, err := args.end(ctx, call, call.Role.Guest().Stop)
+			func(ctx context.Context, call *Call, args *endWait) (guestEnd, error) {
+				end, err := awaitGuest(ctx, call, args, call.Role.Guest().Stop)
 				// a step that stops a guest accepts any end
 				call.Outcome.NoDefaults = end.Outcome == "stopped" || end.Exit == guest.CodeStopped
 				return end, err
 			}),
 		ask("guest call", "", "Call a function of a guest that waits at a barrier.", callGuest),
+		act("program start", "", "Start the program of a role.",
+			func(ctx context.Context, call *Call, args *programArguments) error {
+				return call.Role.Program().Start(ctx, args.Command, args.Input)
+			}),
+		ask("program run", "", "Start the program of a role and wait for its end.",
+			func(ctx context.Context, call *Call, args *struct {
+				programArguments
+				endWait
+			}) (programEnd, error) {
+				if err := call.Role.Program().Start(ctx, args.Command, args.Input); err != nil {
+					return programEnd{}, err
+				}
+				return awaitProgram(ctx, call, &args.endWait, call.Role.Program().Wait)
+			}),
+		ask("program wait", "", "Wait for the end of the program of a role.",
+			func(ctx context.Context, call *Call, args *endWait) (programEnd, error) {
+				return awaitProgram(ctx, call, args, call.Role.Program().Wait)
+			}),
+		ask("program stop", "", "Stop the program of a role: SIGTERM, and SIGKILL 2 s later.",
+			func(ctx context.Context, call *Call, args *endWait) (programEnd, error) {
+				end, err := awaitProgram(ctx, call, args, call.Role.Program().Stop)
+				call.Outcome.NoDefaults = true // a step that stops a program accepts any end
+				return end, err
+			}),
+		act("program signal", "", "Send a signal to the program of a role.",
+			func(_ context.Context, call *Call, args *struct {
+				Signal string `arg:"signal,required" doc:"its name: SIGUSR1, or USR1"`
+			}) error {
+				return call.Role.Program().Signal(args.Signal)
+			}),
 		act("barrier", "", "Wait until everyone is there.", func(ctx context.Context, call *Call, args *struct {
-			Gathering testbed.Gathering `arg:"gathering" doc:"who meets, and where"`
+			Gathering testbed.Gathering `arg:"gathering" doc:"the branches that meet, and where"`
 			within
 		}) error {
 			waiting, cancel := call.Testbed.Clock().WithTimeout(ctx, args.Within)
 			defer cancel()
 			return call.Testbed.Barrier(waiting, args.Gathering, call.Meet)
-		}).roleless().dividing(),
+		}).roleless().split(),
 	} {
 		row.describe(&row)
 		byName[row.Name] = &row
@@ -126,47 +157,54 @@ var stepVerbs = sync.OnceValue(func() map[string]*Verb {
 })
 
 type guestArguments struct {
-	Args  []string           `arg:"args" doc:"what the program is given"`
-	Input testbed.GuestInput `arg:"input" doc:"what it reads"`
+	Args  []string      `arg:"args" doc:"what the program is given"`
+	Input testbed.Input `arg:"input" doc:"what it reads"`
 }
 
-// guestWait bounds a step that waits for a guest's end.  The guest's own limit of time is shorter unless that was
-// raised.
-type guestWait struct {
+// endWait bounds a step that waits for the end of a guest or a program.  Their own limit of time is shorter unless that
+// was raised.
+type endWait struct {
 	Within time.Duration `arg:"within" default:"2m" doc:"how long to wait"`
+}
+
+// awaitEnd waits for the end of a guest or a program (what).
+func awaitEnd[R any](
+	ctx context.Context, call *Call, w *endWait, what string, wait func(context.Context) (R, error),
+) (result R, err error) {
+	late := &testbed.Failure{
+		What: "the " + what + " did not end", Expected: "its end within " + quantity.Time(w.Within),
+	}
+	err = (&within{w.Within}).awaitLocked(ctx, call, func(ctx context.Context) (err error) {
+		if result, err = wait(ctx); err != nil {
+			late.Got = "it still runs"
+			if p := call.Role.Program(); p != nil {
+				late.Got += p.LastLine()
+			}
+		}
+		return err
+	}, late)
+	return result, err
 }
 
 // guestEnd is how a guest ended.
 type guestEnd struct {
 	Exit    int    `result:"exit" default:"0" doc:"exit code"`
 	Outcome string `result:"outcome" words:"exited|trapped|timed_out|stopped|failed" doc:"how it ended"`
-	Trap    string `result:"trap" doc:"why it trapped, \"\" when it did not"`
+	Trap    string `result:"trap" doc:"kind of a trap, as WebAssembly names it; \"\" when it did not trap"`
 }
 
 func (e guestEnd) summary() string { return fmt.Sprintf("%s, exit code %d", e.Outcome, e.Exit) }
 
-// end waits for the end of a guest.
-func (w *guestWait) end(
-	ctx context.Context, call *Call, wait func(context.Context) (testbed.GuestResult, error),
+// awaitGuest waits for the end of a guest.
+func awaitGuest(
+	ctx context.Context, call *Call, w *endWait, wait func(context.Context) (testbed.ExecutableEnd, error),
 ) (guestEnd, error) {
-	var result testbed.GuestResult
-	late := &testbed.Failure{What: "the guest did not end", Expected: "its end within " + quantity.Time(w.Within)}
-	err := (&within{w.Within}).awaitLocked(ctx, call, func(ctx context.Context) (err error) {
-		result, err = wait(ctx)
-		if err != nil {
-			late.Got = "it still runs" + call.Role.Guest().Where()
-		}
-		return err
-	}, late)
+	result, err := awaitEnd(ctx, call, w, "guest", wait)
 	if err != nil {
 		return guestEnd{}, err
 	}
 	call.Outcome.Hint = result.Reason + result.Trace
-	end := guestEnd{Exit: result.Exit, Outcome: result.Outcome}
-	if result.Outcome == "trapped" {
-		end.Trap = result.Reason
-	}
-	return end, nil
+	return guestEnd{Exit: result.Exit, Outcome: result.Outcome, Trap: result.Trap}, nil
 }
 
 // Invocation is a call of a guest's function.
@@ -190,7 +228,7 @@ func (i Invocation) String() string {
 
 // returned is what a function has returned, if anything.
 type returned struct {
-	Result Optional[int] `result:"result" doc:"what it returned, with a sign"`
+	Result optional[int] `result:"result" doc:"what it returned, with a sign"`
 }
 
 func (r returned) summary() string {

@@ -10,7 +10,7 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// TestRows holds every row of the table to what the checker, the runner and the documentation rely on.
+// TestRows: every row of the table has what the checker, the runner and the documentation rely on.
 func TestRows(t *testing.T) {
 	table := NewTable()
 	if len(table.Verbs()) < 20 {
@@ -28,7 +28,14 @@ func TestRows(t *testing.T) {
 				t.Errorf("no argument %q", v.Scalar)
 			}
 			if !v.Named && v.Manual == "" && len(v.Results) > 0 {
-				t.Error("results that nobody can have")
+				t.Error("results that no step can have")
+			}
+			if v.Argument("private_data") >= 0 != (v.PrivateData != nil) {
+				t.Error("its message carries private data, and it has no limits of them, or the reverse")
+			}
+			local := v.Name == "post_local_inv" || strings.Contains(v.Name, "_recv")
+			if posts := strings.HasPrefix(v.Name, "post_"); v.Sends != (posts && !local) || v.Outstanding && !v.Sends {
+				t.Errorf("posts a request for the peer: %t, one of few: %t", v.Sends, v.Outstanding)
 			}
 			seen := make(map[string]bool)
 			for i := range v.Arguments {
@@ -83,7 +90,7 @@ func TestTypeNames(t *testing.T) {
 	}
 }
 
-// TestExplained sees to it that no status stands alone.
+// TestExplained: each status is explained.
 func TestExplained(t *testing.T) {
 	for _, name := range namesOf(rdmacore.ParseWCStatus) {
 		if explain.Completion(name) == "" {

@@ -29,7 +29,7 @@ const (
 	Remote                  // memory of the peer, as {addr, rkey} or ROLE.NAME; RemoteMemory
 	Peer                    // a role, an IP address or a host name; string
 	Address                 // an IP address of this machine, or "any"; string
-	Layout                  // what integers stand in a buffer, [{u32: name}..]; FieldLayout
+	Layout                  // the integers in a buffer, [{u32: name}..]; FieldLayout
 	QueuePair               // attributes of a queue pair; QueuePairAttributes
 	Arguments               // a mapping with more arguments of the same verb; it is merged into them
 	Status                  // the status of a CM event: 0, an errno or a reject reason; int
@@ -50,7 +50,10 @@ const (
 	Fraction                // a number from 0 to 1, also as a percentage; float64
 	Sizes                   // one size, a list of them, or {pow2: [2, 8MiB]}; []int
 	Rate                    // bits a second with a unit ("100Gbit/s"); float64
-	Options                 // a mapping whose keys are the argument's Fields; map[string]any
+	Number                  // a number, also a fraction; float64
+	Pattern                 // a regular expression; *regexp.Regexp
+	UnitMap                 // a mapping of names to units, {average: Gbit/s}; Units
+	Options                 // a mapping with the argument's Fields as keys; map[string]any
 	OptionList              // a list of such mappings; []map[string]any
 	// counters of the role's device with matchers of how much they grew, {port_rcv_errors: {delta: 0}}; CounterChecks
 	Counters
@@ -90,6 +93,9 @@ var types = [Types]string{
 	Fraction:   "a number from 0 to 1 (5%)",
 	Sizes:      "sizes ([64, 4KiB] or {pow2: [2, 8MiB]})",
 	Rate:       "a rate (100Gbit/s)",
+	Number:     "a number",
+	Pattern:    "a regular expression",
+	UnitMap:    "units ({average: Gbit/s})",
 	Options:    "a mapping",
 	OptionList: "a list of mappings",
 	Counters:   "counters ({port_rcv_errors: {delta: 0}})",
@@ -122,7 +128,7 @@ type Object struct {
 // objects is the table of them.  Package testbed keeps and frees them.
 var objects = []*Object{
 	{
-		Type: Endpoint, What: "endpoint", Maker: "create_ep", Unknown: diag.UnknownEndpoint,
+		Type: Endpoint, What: "endpoint", Maker: CreateEP, Unknown: diag.UnknownEndpoint,
 		field: reflect.TypeFor[*testbed.Endpoint](),
 		find:  func(call *Call, name string) (any, error) { return call.Role.Endpoint(name) },
 	},
@@ -186,10 +192,10 @@ func (b BufferName) String() string {
 // DataValue is bytes that a scenario wrote.
 type DataValue struct {
 	Bytes []byte
-	// Pattern means that the bytes may be repeated to fill a range: text, hex and byte are patterns,
-	// fields and repeat/times have a length of their own.
+	// Pattern means that the bytes may be repeated to fill a range. text, hex and byte are patterns, fields and
+	// repeat/times have a length of their own.
 	Pattern bool
-	// Every means that it is one value for each byte of a range, whose default end is the buffer's.
+	// Every means that it is one value for each byte of a range.  The default end is that of the buffer.
 	Every bool
 }
 
@@ -246,8 +252,8 @@ func (f Field) Append(bytes []byte, value uint64) []byte {
 	return append(bytes, wide[8-f.Bytes:]...)
 }
 
-// Read is the integer of the first bytes.
-func (f Field) Read(bytes []byte) uint64 {
+// read is the integer of the first bytes.
+func (f Field) read(bytes []byte) uint64 {
 	var wide [8]byte
 	if f.lastFirst() {
 		copy(wide[:], bytes[:f.Bytes])
@@ -257,7 +263,7 @@ func (f Field) Read(bytes []byte) uint64 {
 	return f.Order.Uint64(wide[:])
 }
 
-// lastFirst reports whether the lowest byte stands first.
+// lastFirst reports whether the lowest byte is first.
 func (f Field) lastFirst() bool { return f.Order.Uint16([]byte{1, 0}) == 1 }
 
 // Size is the number of bytes the layout covers.

@@ -1,8 +1,8 @@
 // Package verb is the table of the operations of steps, with their code.
 //
-// A verb is one row: its name, its arguments and results with their types, a sentence of
-// documentation, and the function that runs it.  The checker, the runner and the printers of
-// documentation read the same rows, so a new operation is a new row and its function, nothing else.
+// A verb is one row. It has its name, its arguments and results with their types, a sentence of documentation, and the
+// function that runs it. The checker, the runner and the printers of documentation read the same rows. So a new
+// operation is only a new row and its function.
 //
 // Verbs work on a testbed: the roles of one case with their buffers and endpoints.  It frees what they made.
 package verb
@@ -31,7 +31,7 @@ func NewTable() *Table {
 	for _, row := range slices.Concat(
 		connectionVerbs, identifierVerbs, inquiryVerbs, optionVerbs, addressVerbs, eventVerbs, queuePairVerbs,
 		workVerbs, workListVerbs, atomicVerbs, windowVerbs, completionVerbs, sharedQueueVerbs, datagramVerbs,
-		memoryVerbs, bufferVerbs, deviceVerbs, faultVerbs, measureVerbs, runnerVerbs,
+		memoryVerbs, bufferVerbs, deviceVerbs, faultVerbs, measureVerbs, programVerbs, runnerVerbs,
 	) {
 		t.byName[row.Name] = sync.OnceValue(func() *Verb {
 			row.describe(&row)
@@ -79,18 +79,28 @@ type Verb struct {
 	Waits bool
 	// Measures means that the verb uses what of a Call is for measurements.
 	Measures bool
-	// Divides means that several processes can share a step, each with the part of its roles (Call.Counterpart,
+	// OfProgram means that a native program plays the role, OrProgram that one may.
+	OfProgram, OrProgram bool
+	// Split means that several processes can share a step, each with the part of its roles (Call.PeerConn,
 	// Call.Meet).
-	Divides bool
+	Split bool
+	// Sends means that the verb posts a request that goes to the peer.  Of some only a few can be Outstanding: those
+	// that wait for more of the peer than its acknowledgement.
+	Sends, Outstanding bool
+	// PrivateData is how much of it the message of the verb carries; nil for a verb without.
+	PrivateData *PrivateDataLimits
 	// Named means that `as` can name what the verb returned, or the object that it made.
 	Named bool
 	// Makes is the kind of object that it makes; nil for none.
 	Makes *Object
-	// Check rejects arguments that do not go together, as far as they are known before the run; nil for a verb whose
-	// arguments do not depend on each other.
+	// Check rejects invalid combinations of arguments, as far as they are known before the run. It is nil for a
+	// verb with independent arguments.
 	Check func(call *Call) *Refusal
 	// Capability is what the provider must be able to do, "" for what every provider can.
 	Capability string
+	// Names are the results that the arguments name, as far as they are known before the run. It is nil for a verb
+	// with fixed names of results.
+	Names func(call *Call) []Result
 	// Needs is a further capability that the arguments require, as far as they are known before the run; nil for none.
 	Needs func(call *Call) string
 	// Run runs a call and fills in its outcome.  A *Failure is an expectation that did not hold; an error that wraps a
@@ -99,6 +109,24 @@ type Verb struct {
 	// describe fills in the facts that follow from the types of the arguments and the result; see define.
 	describe func(*Verb)
 }
+
+// PrivateDataLimits are the bytes of private data in a message on InfiniBand and RoCE, for connections and datagrams:
+// rdma_connect(3), rdma_accept(3), rdma_reject(3).
+type PrivateDataLimits struct{ Connection, Datagram int }
+
+// The names of verbs that package compile knows more of than their rows.
+const (
+	Accept     = "accept"
+	Bind       = "bind"
+	Connect    = "connect"
+	CreateEP   = "create_ep"
+	CreateID   = "create_id"
+	GetRequest = "get_request"
+	Poll       = "poll"
+	QueryQP    = "query_qp"
+	Rereg      = "rereg"
+	WaitEvent  = "wait_event"
+)
 
 // Capabilities that verbs need: what a provider or a device may lack.
 const (
@@ -144,7 +172,7 @@ type Result struct {
 	// Varies means that the value differs between runs or devices: an address or a number that was assigned.
 	// Comparisons of runs leave it out.
 	Varies bool
-	// OfFailure means that a failed call has the field, too, so that `expect` may name it beside errno.
+	// OfFailure means that a failed call has the field, too, so that `expect` may name it with errno.
 	OfFailure bool
 	// Hex means that the kernel's manuals and tools write the value in hex, so messages do.
 	Hex bool
@@ -157,9 +185,9 @@ type Outcome struct {
 	Fields []any
 	// Made is the endpoint, the fault or the object that the verb has made.
 	Made Bindable
-	// Buffers are those whose registration changed.
+	// Buffers are those with a changed registration.
 	Buffers []*testbed.Buffer
-	// Record replaces Fields for verbs whose fields the scenario names (decode).
+	// Record replaces Fields for verbs with fields that the scenario names (decode).
 	Record map[string]any
 	// Hint is what to look at if a field is not as expected; it may be empty.
 	Hint string
@@ -212,23 +240,23 @@ type Call struct {
 	// Arguments are in the order of the verb's, in the Go types that Type documents, with defaults filled in; nil for
 	// none.
 	Arguments []any
-	// Later marks, in Verb.Check before the run, the arguments whose value is known only in the run;
-	// nil for none.
-	Later []bool
+	// Deferred marks, in Verb.Check before the run, the arguments with values that are known only in the run; nil for
+	// none.
+	Deferred []bool
 	// Outcome is what the step returned and made.
 	Outcome Outcome
 	// Measured takes the figures of one size, of each end that has any.
 	Measured func([]*record.Measure)
-	// Advance reports the current part of a measurement; may be nil.
-	Advance func(what string, at, of int)
-	// Counterpart is the process that plays the one of two roles that this one does not; nil where all roles are here.
-	Counterpart func(from, to string) Counterpart
+	// Progress reports the current part of a measurement; may be nil.
+	Progress func(what string, at, of int)
+	// PeerConn connects to the process that plays the other one of two roles; nil where all roles are here.
+	PeerConn func(from, to string) PeerConn
 	// Meshed takes what a mesh has found: its record for each size, and the figures of each pair.
 	Meshed func(found []*record.Mesh, pairs [][]*record.Measure)
-	// Company is the other processes of a mesh; nil where all roles are here.
-	Company Company
-	// AtOnce runs f so often at once, each with the lock of the testbed while it works, until all have ended; the first
-	// error cancels the others, and is what it returns.
+	// MeshPeers is the other processes of a mesh; nil where all roles are here.
+	MeshPeers MeshPeers
+	// AtOnce runs f so often at once, each with the lock of the testbed while it works, until all have ended. The
+	// first error cancels the others, and AtOnce returns it.
 	AtOnce func(ctx context.Context, count int, f func(ctx context.Context, i int) error) error
 	// Meet waits until other processes have done their part, too; nil where all roles are here.
 	Meet func(ctx context.Context) error
@@ -236,8 +264,8 @@ type Call struct {
 	// nothing.
 	Interval  time.Duration
 	Measuring func([]*record.Measure)
-	// Follows is set where Measuring also takes the intervals of a measurement whose figures another process has.
-	Follows bool
+	// ShowsIntervals is set where Measuring also takes the intervals of a measurement from another process.
+	ShowsIntervals bool
 	// Abort is given the figures so far and reports whether to end the measurement; nil to let it run.
 	Abort func([]*record.Measure) bool
 }

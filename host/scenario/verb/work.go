@@ -38,16 +38,16 @@ var workVerbs = []Verb{
 	post("post_send", "ibv_post_send(3)", "Post a SEND; it takes a receive of the peer.",
 		func(_ context.Context, call *Call, args *postSendArguments) (posted, error) {
 			return args.request().post(call, &args.onlyQueuePair)
-		}),
+		}).sending(),
 	post("post_write", "ibv_post_send(3)", "Post an RDMA WRITE to the peer's memory, which must allow REMOTE_WRITE.",
 		func(_ context.Context, call *Call, args *postWriteArguments) (posted, error) {
 			return args.request().post(call, &args.onlyQueuePair)
-		}),
+		}).sending(),
 	post("post_read", "ibv_post_send(3)",
 		"Post an RDMA READ of the peer's memory, which must allow REMOTE_READ, into a buffer with LOCAL_WRITE.",
 		func(_ context.Context, call *Call, args *postReadArguments) (posted, error) {
 			return args.request().post(call, &args.onlyQueuePair)
-		}),
+		}).outstanding(),
 }
 
 // wrID is the number of a work request.
@@ -90,33 +90,33 @@ func flag[T ~int | ~uint32](set bool, bit T) T {
 type entry struct {
 	Buffer *testbed.Buffer     `arg:"buffer,required" doc:"own buffer"`
 	Offset byteCount           `arg:"offset" doc:"where in it; without it at its beginning"`
-	Length Optional[byteCount] `arg:"length" min:"1" max:"0xffffffff" doc:"how many bytes; without it, to the end of the buffer"`
+	Length optional[byteCount] `arg:"length" min:"1" max:"0xffffffff" doc:"how many bytes; without it, to the end of the buffer"`
 }
 
 // entries is where the data of a request is, when it is in several places.
 type entries struct {
-	SGEs Optional[[]entry] `arg:"sges" group:"buffer or sges" doc:"instead of buffer, several parts of buffers in their order: [{buffer: head, length: 16}, {buffer: tail, offset: 8}]; as many as the queue pair has max_send_sge or max_recv_sge"`
+	SGEs optional[[]entry] `arg:"sges" group:"buffer or sges" doc:"instead of buffer, several parts of buffers in their order: [{buffer: head, length: 16}, {buffer: tail, offset: 8}]. The queue pair's max_send_sge or max_recv_sge limits them"`
 }
 
 // bufferPart is where in its buffer the data of a request is.  It is a remotePart where the peer's memory has a length,
 // too.
 type (
 	bufferPart struct {
-		Offset Optional[byteCount] `arg:"offset" default:"0" doc:"where in the buffer"`
-		Length Optional[byteCount] `arg:"length" doc:"how many bytes; without it, to the end of the buffer"`
+		Offset optional[byteCount] `arg:"offset" default:"0" doc:"where in the buffer"`
+		Length optional[byteCount] `arg:"length" doc:"how many bytes; without it, to the end of the buffer"`
 		wrID
 	}
 	remotePart struct {
-		Offset Optional[byteCount] `arg:"offset" default:"0" doc:"where in the buffer"`
-		Length Optional[byteCount] `arg:"length" doc:"how many bytes; without it, what the local buffer and, where it is known, the remote memory have"`
+		Offset optional[byteCount] `arg:"offset" default:"0" doc:"where in the buffer"`
+		Length optional[byteCount] `arg:"length" doc:"how many bytes (default: all of the local buffer, and at most the size of the remote memory if that is known)"`
 		wrID
 	}
 )
 
 // requestData is where the data of a request is, as a list of requests has it; without any it has no bytes.
 type requestData struct {
-	Buffer Optional[*testbed.Buffer] `arg:"buffer" doc:"own buffer; without it and sges the request has no bytes"`
-	SGEs   Optional[[]entry]         `arg:"sges" doc:"instead of buffer, several parts of buffers in their order: [{buffer: head, length: 16}, {buffer: tail, offset: 8}]; as many as the queue pair has max_send_sge or max_recv_sge"`
+	Buffer optional[*testbed.Buffer] `arg:"buffer" doc:"own buffer; without it and sges the request has no bytes"`
+	SGEs   optional[[]entry]         `arg:"sges" doc:"instead of buffer, several parts of buffers in their order: [{buffer: head, length: 16}, {buffer: tail, offset: 8}]. The queue pair's max_send_sge or max_recv_sge limits them"`
 	bufferPart
 }
 
@@ -138,7 +138,7 @@ func (d requestData) check() *Refusal {
 		return &Refusal{Argument: "sges", Message: "a request has a buffer or a list of parts of buffers, not both"}
 	case d.Length.Given:
 		return refuse("length")
-	case d.Offset.Given && (d.Offset.Later || d.Offset.Value != 0):
+	case d.Offset.Given && (d.Offset.Deferred || d.Offset.Value != 0):
 		return refuse("offset")
 	}
 	return nil
@@ -217,7 +217,7 @@ func counting(call *Call, queue interface {
 
 // immediateData is what a receive of the peer completes with.
 type immediateData struct {
-	Imm Optional[uint32] `arg:"imm" doc:"immediate data: the peer's receive completes with it"`
+	Imm optional[uint32] `arg:"imm" doc:"immediate data: the peer's receive completes with it"`
 }
 
 type postSendArguments struct {
@@ -226,7 +226,7 @@ type postSendArguments struct {
 	entries
 	bufferPart
 	immediateData
-	Invalidate Optional[uint32] `arg:"invalidate" doc:"a key of the peer that ends with the message"`
+	Invalidate optional[uint32] `arg:"invalidate" doc:"a key of the peer that ends with the message"`
 	solicited
 	datagram
 	dataFlags
@@ -303,7 +303,7 @@ var atomicVerbs = []Verb{
 	act("post_atomic", "ibv_post_send(3)",
 		"Post an atomic operation on 8 aligned bytes of the peer's memory, which must allow REMOTE_ATOMIC; the old "+
 			"value comes into the local buffer.",
-		postAtomic),
+		postAtomic).outstanding(),
 	act("post_atomic_write", "ibv_wr_post(3)",
 		"Post a write of 8 bytes to an aligned word of the peer's memory, which must allow REMOTE_WRITE; no "+
 			"reader sees half of it.",
@@ -314,13 +314,13 @@ var atomicVerbs = []Verb{
 			return args.postWord(
 				call, &args.localWord, rdmacore.SendWR{Opcode: rdmacore.OpAtomicWrite}, "8 bytes to write",
 			)
-		}),
+		}).outstanding(),
 	post("post_flush", "ibv_wr_post(3)",
 		"Post a FLUSH: it completes when what was written before it to the peer's memory has been placed.  The "+
 			"queue pair needs FLUSH among "+
 			"its send_ops, the memory and the peer's queue pair (modify_qp) the right FLUSH_GLOBAL or "+
 			"FLUSH_PERSISTENT.",
-		postFlush),
+		postFlush).outstanding(),
 }
 
 // compareAndSwap is a word of `op`; the other is FETCH_AND_ADD.
@@ -345,7 +345,7 @@ type (
 
 // postWord posts a request about the two words; lacks is what a buffer that is too short has no room for.
 func (r *remoteWord) postWord(call *Call, local *localWord, request rdmacore.SendWR, lacks string) error {
-	s, err := spanOf(r.Buffer, local.Offset, Optional[byteCount]{})
+	s, err := spanOf(r.Buffer, local.Offset, optional[byteCount]{})
 	if err != nil {
 		return err
 	}
@@ -364,9 +364,9 @@ func (r *remoteWord) postWord(call *Call, local *localWord, request rdmacore.Sen
 func postAtomic(_ context.Context, call *Call, args *struct {
 	remoteWord
 	Op      string `arg:"op,required" words:"CMP_AND_SWP|FETCH_AND_ADD" doc:"the operation"`
-	Add     uint64 `arg:"add" default:"0" doc:"FETCH_AND_ADD: what is added"`
-	Compare uint64 `arg:"compare" default:"0" doc:"CMP_AND_SWP: what must be there"`
-	Swap    uint64 `arg:"swap" default:"0" doc:"CMP_AND_SWP: what comes there then"`
+	Add     uint64 `arg:"add" default:"0" doc:"FETCH_AND_ADD: the number to add"`
+	Compare uint64 `arg:"compare" default:"0" doc:"CMP_AND_SWP: the expected value"`
+	Swap    uint64 `arg:"swap" default:"0" doc:"CMP_AND_SWP: the new value"`
 	localWord
 }) error {
 	request := rdmacore.SendWR{Opcode: rdmacore.OpAtomicFetchAndAdd, CompareAdd: args.Add}
@@ -376,15 +376,15 @@ func postAtomic(_ context.Context, call *Call, args *struct {
 	return args.postWord(call, &args.localWord, request, "room for the old value")
 }
 
-// mostFlushed is the maximum of the length of a FLUSH.
-const mostFlushed = 1<<32 - 1
+// maxFlushed is the maximum of the length of a FLUSH.
+const maxFlushed = 1<<32 - 1
 
 type flushArguments struct {
 	onlyQueuePair
-	To        Optional[RemoteMemory]         `arg:"to,required" doc:"the peer's memory"`
-	Length    Optional[byteCount]            `arg:"length" max:"0xffffffff" doc:"RANGE: how many bytes; without it what the remote memory has, where that is known"`
-	Placement Optional[rdmacore.Placement]   `arg:"placement" doc:"GLOBAL (default): all observers see the data, PERSISTENT: it survives a loss of power"`
-	Level     Optional[rdmacore.Selectivity] `arg:"level" default:"RANGE" doc:"RANGE: of the bytes from there; MR: of all memory of the key"`
+	To        optional[RemoteMemory]         `arg:"to,required" doc:"the peer's memory"`
+	Length    optional[byteCount]            `arg:"length" max:"0xffffffff" doc:"RANGE: how many bytes (default: the size of the remote memory, if it is known)"`
+	Placement optional[rdmacore.Placement]   `arg:"placement" doc:"GLOBAL (default): all observers see the data, PERSISTENT: it survives a loss of power"`
+	Level     optional[rdmacore.Selectivity] `arg:"level" default:"RANGE" doc:"RANGE: of the bytes from there; MR: of all memory of the key"`
 	wrID
 	requestFlags
 }
@@ -399,7 +399,7 @@ func (a *flushArguments) check() *Refusal {
 			Hint: "level: RANGE",
 		}
 	}
-	if a.To.Known() && a.To.Value.Length < 0 && !a.ofAll() && !a.Length.Given && !a.Level.Later {
+	if a.To.known() && a.To.Value.Length < 0 && !a.ofAll() && !a.Length.Given && !a.Level.Deferred {
 		return &Refusal{
 			Argument: "to", Message: "a FLUSH of a range needs its length", Hint: "add length, or level: MR",
 		}
@@ -417,13 +417,13 @@ func postFlush(_ context.Context, call *Call, args *flushArguments) (result stru
 	request := rdmacore.SendWR{
 		WRID: args.WRID, Opcode: rdmacore.OpFlush, Flags: args.native(), RemoteAddress: remote.Address,
 		RKey:      remote.RKey,
-		Placement: args.Placement.Or(rdmacore.FlushGlobal), Selectivity: args.Level.Value,
+		Placement: args.Placement.or(rdmacore.FlushGlobal), Selectivity: args.Level.Value,
 	}
 	switch {
 	case args.Length.Given:
 		result.Length = int(args.Length.Value)
 	case !args.ofAll():
-		result.Length = min(remote.Length, mostFlushed)
+		result.Length = min(remote.Length, maxFlushed)
 	}
 	sges := []rdmacore.SGE{{Length: uint32(result.Length)}} // of which only the length counts
 	if result.Length != 0 {

@@ -14,7 +14,7 @@ var workListVerbs = []Verb{
 	post("post_send_list", "ibv_post_send(3)",
 		"Post several requests with one call.  The first error ends it: requests before it are posted, those "+
 			"after it are not.  With send_ops all are posted, or none.",
-		postSendList),
+		postSendList).sending(),
 	post("post_recv_list", "ibv_post_recv(3)",
 		"Post several receives with one call.  The first that is refused ends it: those before it are posted, those "+
 			"after it are not.",
@@ -26,10 +26,10 @@ var workListVerbs = []Verb{
 type sendRequest struct {
 	Op rdmacore.Opcode `arg:"op,required" words:"SEND|RDMA_WRITE|RDMA_READ" doc:"what it does"`
 	requestData
-	To         Optional[RemoteMemory] `arg:"to" doc:"RDMA_WRITE: the peer's memory"`
-	From       Optional[RemoteMemory] `arg:"from" doc:"RDMA_READ: the peer's memory"`
-	Imm        Optional[uint32]       `arg:"imm" doc:"immediate data of a SEND or an RDMA_WRITE"`
-	Invalidate Optional[uint32]       `arg:"invalidate" doc:"SEND: a key of the peer that ends with the message"`
+	To         optional[RemoteMemory] `arg:"to" doc:"RDMA_WRITE: the peer's memory"`
+	From       optional[RemoteMemory] `arg:"from" doc:"RDMA_READ: the peer's memory"`
+	Imm        optional[uint32]       `arg:"imm" doc:"immediate data of a SEND or an RDMA_WRITE"`
+	Invalidate optional[uint32]       `arg:"invalidate" doc:"SEND: a key of the peer that ends with the message"`
 	solicited
 	datagram
 	dataFlags
@@ -64,8 +64,8 @@ func (r sendRequest) check() *Refusal {
 		return &Refusal{Argument: "invalidate", Message: "only a SEND invalidates a key"}
 	case r.AH.Given && !r.RemoteQPN.Given:
 		return &Refusal{
-			Argument: "ah", Message: "a datagram goes to a queue pair, whose number is missing",
-			Hint: "remote_qpn says it; an event and query_qp tell it",
+			Argument: "ah", Message: "a datagram goes to a queue pair, and the number of that is missing",
+			Hint: "remote_qpn says it; an event and query_qp have it",
 		}
 	case r.Imm.Given && r.Invalidate.Given:
 		return &Refusal{
@@ -147,7 +147,7 @@ func checkEach[T interface{ check() *Refusal }](requests []T) *Refusal {
 // listPosted is what a post of several requests came to.
 type listPosted struct {
 	Posted int           `result:"posted,failed" doc:"how many requests were posted"`
-	BadWR  Optional[int] `result:"bad_wr,failed" doc:"with errno: the number of the request that was refused, from 0; those before it were posted"`
+	BadWR  optional[int] `result:"bad_wr,failed" doc:"with errno: the index of the rejected request, from 0. Those before it were posted"`
 }
 
 func (l listPosted) summary() string {

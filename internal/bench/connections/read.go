@@ -72,7 +72,7 @@ func readRecords(in io.Reader, name string) (found times, connections int, err e
 	return found, connections, complete(found, "was it measured in lockstep?")
 }
 
-// complete tells which step has no time.
+// complete reports which step has no time.
 func complete(found times, hint string) error {
 	for _, step := range steps {
 		if found[step] <= 0 {

@@ -36,8 +36,8 @@ func (t times) sum(steps []string) time.Duration {
 	return sum
 }
 
-// figures are the medians of one row: microseconds a connection, and the ratio of ours to theirs within a round,
-// since what disturbs the machine disturbs neighbours alike.
+// figures are the medians of one row: microseconds a connection, and the ratio of rdmarun's to cmtime's within a
+// round. A disturbance of the machine affects neighbours alike.
 type figures struct{ theirs, ours, ratio float64 }
 
 func (r row) figures(rounds []round) figures {

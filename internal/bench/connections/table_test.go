@@ -31,7 +31,7 @@ func TestReadCmtime(t *testing.T) {
 		t.Errorf("%v", found)
 	}
 	if sum := found.sum(steps); sum.Round(10*time.Microsecond) != 1326800*time.Microsecond {
-		t.Errorf("all steps: %s; binding is none of ours", sum)
+		t.Errorf("all steps: %s; binding is not one of them", sum)
 	}
 	_, err = readCmtime(strings.NewReader("create id    :        2.00\n"))
 	if err == nil || !strings.Contains(err.Error(), "resolve_addr: this version of cmtime") {

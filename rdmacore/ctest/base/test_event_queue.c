@@ -1,4 +1,7 @@
-/* Queues of events: every event is taken once, and the descriptor is readable exactly while there are some, whoever waits how. */
+/*
+ * Event queues: each event is taken once, and the descriptor is readable exactly while there are events, however
+ * threads wait.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -30,7 +33,7 @@ static void open_queue(void)
 {
 	memset(&queue, 0, sizeof(queue));
 	memset(nodes, 0, sizeof(nodes));
-	CHECK(!soft_event_queue_init(&queue));
+	CHECK(!soft_event_queue_init(&queue, NULL));
 }
 
 /* Taken one by one: several deliveries of a node are as many events. */
@@ -55,7 +58,7 @@ static void ignore(int number)
 	(void)number;
 }
 
-/* What there is instead of waiting. */
+/* Operations that do not wait. */
 static void test_no_wait(void)
 {
 	struct sigaction action = {.sa_handler = ignore};
@@ -84,7 +87,7 @@ static void *take_one(void *argument)
 	return NULL;
 }
 
-/* One that waits is ended, and the descriptor tells the truth all the same. */
+/* A waiting thread is cancelled, and the descriptor still shows whether there are events. */
 static void test_cancelled(void)
 {
 	pthread_t thread;
@@ -109,7 +112,7 @@ static void *push_all(void *argument)
 	return NULL;
 }
 
-/* Each in its way: it takes, it waits and then takes, it asks the descriptor first. */
+/* Three ways: take; wait and then take; poll the descriptor first. */
 static void *take_all(void *argument)
 {
 	uintptr_t way = (uintptr_t)argument;
@@ -147,7 +150,7 @@ static void test_together(void)
 	for (int node = 0; node < NODES; node++)
 		sum += nodes[node].taken;
 	CHECK(sum == NODES * PUSHES);
-	/* Who still waits gets an event more. */
+	/* Threads that still wait get one more event. */
 	while (atomic_load(&stopped) < TAKERS) {
 		soft_event_queue_push(&queue, &nodes[0]);
 		usleep(1000);

@@ -1,6 +1,6 @@
 /*
- * Another user has more names than are tried at once.  Where the kernel tells the users of sockets, his are skipped; else a
- * random number decides which of them are tried.
+ * Another user has more names than one call tries. Where the kernel returns the users of sockets, these names are
+ * skipped. Otherwise a random number decides which of them are tried.
  */
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +18,7 @@
 
 static char name[32], own[SOFT_LOCAL_NAME];
 
-/* Names that nobody has any more, of that user, and the own one last. */
+/* Names of that user with closed sockets, and the name of this process last. */
 static struct soft_local_list make_list(uid_t user)
 {
 	struct soft_local_list list = {.known = true};
@@ -47,13 +47,13 @@ static void test_users(bool without_users)
 
 	soft_local_list_read(&list, &unknown);
 	if (!without_users && unknown)
-		printf("names: this kernel does not tell the users of sockets\n");
+		printf("names: this kernel does not report the users of sockets\n");
 	else
 		CHECK(list.known && soft_local_list_each(&list, own, is_own, &user));
 	soft_local_list_free(&list);
 }
 
-/* As another user, whose number the kernel tells. */
+/* As another user, whom the kernel returns. */
 static void test_users_of_another(void)
 {
 	pid_t child = fork();
@@ -102,7 +102,7 @@ int main(void)
 	CHECK(found == (OTHERS - 1) / STEP - (OTHERS - TRIED - 1) / STEP);
 	CHECK(soft_local_connect_other("rdmarun/nobody", &same, &list, 5) < 0);
 	soft_local_list_free(&list);
-	/* Those of a stranger are not tried. */
+	/* Names of an untrusted user are not tried. */
 	list = make_list(STRANGER);
 	for (uint64_t random = 0; random < OTHERS; random += STEP) {
 		int other = soft_local_connect_other(name, &same, &list, random);

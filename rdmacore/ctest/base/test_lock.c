@@ -1,4 +1,4 @@
-/* The lock of the data path under threads that want it at once, and who comes next when somebody has a turn. */
+/* The lock of the data path with threads that compete for it, and the order in which threads with turns get it. */
 #include <pthread.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@
 static struct {
 	struct soft_lock lock;
 	unsigned long count; /* all under it */
-	bool wanted; /* when it was given up last, somebody had a turn: */
+	bool wanted; /* another thread had a turn when it was released last */
 	uint8_t due;
 	unsigned long turns;
 	_Atomic bool stop;
@@ -50,14 +50,14 @@ static void test_exclusion(void)
 	CHECK(shared.count == THREADS * TURNS);
 }
 
-/* --- who has a turn is next, however fast the others come back ----------------------------------- */
+/* --- a thread with a turn is next, even if others take the lock again at once ---------------------- */
 
 static uint8_t due(void)
 {
 	return (uint8_t)atomic_load(&shared.lock.turns);
 }
 
-/* Holding the lock: nobody came between its last holder and a turn that was drawn by then. */
+/* The lock is held: no thread had it between its last holder and a turn that was drawn by then. */
 static void enter(void)
 {
 	uint8_t passed = (uint8_t)(due() - shared.due);
@@ -113,7 +113,7 @@ static void test_order(void)
 
 	for (int thread = 0; thread < THREADS; thread++)
 		CHECK(!pthread_create(&streams[thread], NULL, stream, NULL));
-	wait_until_wanted(); /* those who stream draw turns as well, when they have waited for long */
+	wait_until_wanted(); /* streaming threads draw turns as well, after they have waited for long */
 	for (int thread = 0; thread < CONTROLLERS; thread++)
 		CHECK(!pthread_create(&controllers[thread], NULL, control, NULL));
 	for (int thread = 0; thread < CONTROLLERS; thread++)

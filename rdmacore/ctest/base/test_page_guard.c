@@ -1,4 +1,4 @@
-/* Pages that stand in for memory that is gone: what the program maps over them meanwhile is the program's. */
+/* Pages that replace memory that is gone: what the program maps over them meanwhile is the program's. */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
@@ -43,7 +43,7 @@ static bool is_mapped(char *address)
 	return !mincore(address, page, &resident);
 }
 
-/* As the handler of a fault does. */
+/* Like the handler of a fault. */
 static void lend(char *address, size_t length)
 {
 	soft_page_guard_begin();
@@ -87,7 +87,7 @@ static void test_map_over_lent(int first, int count)
 	CHECK(!munmap(program, length));
 }
 
-/* What is mapped there already stays as it is, and is looked at again. */
+/* An existing mapping is not changed, and the access is repeated. */
 static void test_mapped_before(void)
 {
 	char *address = map_anonymous(NULL, page);

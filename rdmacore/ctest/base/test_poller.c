@@ -108,7 +108,7 @@ static void test_removed_by_itself(struct soft_poller *poller)
 	CHECK(atomic_load(&reader.calls) == 1);
 }
 
-/* After removal the memory may go: whoever removes waits for the call that runs. */
+/* After removal the memory may be freed: removal waits for a running callback. */
 static void *let_go_on(void *argument)
 {
 	struct reader *reader = argument;
@@ -144,7 +144,7 @@ int main(void)
 	test_removed_by_itself(&poller);
 	test_removal_waits(&poller);
 	soft_poller_destroy(&poller);
-	soft_poller_init(&poller); /* without a source there is nothing to stop */
+	soft_poller_init(&poller); /* without a source there is no thread to stop */
 	soft_poller_destroy(&poller);
 	return 0;
 }

@@ -1,10 +1,13 @@
-/* Numbers that nobody can guess: keys, queue pair numbers and what they are drawn from. */
+/* Numbers that cannot be guessed: keys, queue pair numbers, and what they are derived from. */
 #include "ctest/support/check.h"
 #include "soft/base/random.h"
 #include "soft/base/table.h"
 #include "soft/objects/mr_table.h"
 
-/* As another implementation has them: openssl mac -macopt hexkey:07000000000000000000000000000000 -macopt size:8 SIPHASH. */
+/*
+ * The same numbers as of another implementation: openssl mac -macopt hexkey:07000000000000000000000000000000 -macopt
+ * size:8 SIPHASH.
+ */
 static void test_draws(void)
 {
 	struct soft_secret secret = {.key = 7};
@@ -50,12 +53,12 @@ static void test_permutation(uint64_t key, unsigned int bits)
 		in_order += permuted == before + 1;
 		before = permuted;
 	}
-	/* By chance it is one in all. */
+	/* With random numbers about one is expected. */
 	CHECK(in_order < 20);
 	free(seen);
 }
 
-/* Neither from a table's own numbers nor from those of another can the next one be told. */
+/* Numbers of a table reveal neither its next number nor that of another table. */
 static void test_table(void)
 {
 	struct soft_table table, other;
@@ -84,7 +87,7 @@ static void test_table(void)
 	soft_table_destroy(&other);
 }
 
-#define ROUNDS 5 /* of all slots: a key of eight bits of tag would have come again by chance in most slots of 256 */
+#define ROUNDS 5 /* of all slots: a key with an 8-bit tag would repeat in most slots after 256 */
 
 /* A slot that is used again has another key each time, and none is 0. */
 static void test_keys(void)

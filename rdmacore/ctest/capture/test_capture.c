@@ -1,6 +1,6 @@
 /*
- * What is recorded of a run, read back: each packet is a whole RoCE v2 packet with a right ICRC and the number that it
- * would have on a wire, on either link; and what becomes of a file that cannot be written, or that nobody takes.
+ * Captures of a run, read back: each packet is a complete RoCE v2 packet on either link. It has a right ICRC and the
+ * number that it would have on a wire. Also files that cannot be written, or have no reader.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -26,7 +26,7 @@
 
 static char path[] = "/tmp/test_capture.XXXXXX";
 
-/* Where both ends of a pair are. */
+/* The address of both ends of a pair. */
 static struct core_address own_address(void)
 {
 	struct sockaddr_storage local = local_address(0);
@@ -201,7 +201,7 @@ static void test_comments(void)
 	CHECK(noted == 9 && !missed);
 	for (uint32_t index = 0; index < noted; index++) {
 		CHECK(captured[index].step == (index < 7 ? 8 : 9));
-		CHECK(!captured[index].fate[0] == (index > 2));
+		CHECK(!captured[index].fault_result[0] == (index > 2));
 	}
 	CHECK(captured[6].opcode == SOFT_ACKNOWLEDGE && captured[6].syndrome == SOFT_ACK && !captured[6].length);
 	pair_close(&pair);
@@ -251,7 +251,7 @@ static void test_snap_length(void)
 	pcapng_free(&pcapng);
 }
 
-/* A disk that is full is an error once, and the run goes on. */
+/* A full disk is reported once, and the run continues. */
 static void test_full(void)
 {
 	struct soft_capture_file *capture = open_capture("/dev/full", 0);
@@ -267,7 +267,7 @@ static void test_full(void)
 	CHECK(result.error == ENOSPC && !result.packets && result.missing > 256);
 }
 
-/* More than memory and pipe can take, of which nobody reads: what is missing is counted, and nothing waits for ever. */
+/* More packets than memory and pipe can take, without a reader: missing ones are counted, and nothing waits forever. */
 static void test_stalled(void)
 {
 	struct soft_capture_file *capture;
@@ -350,7 +350,10 @@ static void test_hosts(void)
 	pcapng_free(&pcapng);
 }
 
-/* Anybody may ask to read as many bytes of queue pair 1 as a management datagram has: there are none in the packet. */
+/*
+ * Any host may request to read as many bytes of queue pair 1 as a management datagram has: there are none in the
+ * packet.
+ */
 static void test_no_management(void)
 {
 	struct soft_capture_file *capture = open_capture(path, 0);
@@ -382,7 +385,7 @@ static void test_no_management(void)
 	core_capture_close(capture, &result);
 }
 
-/* Who has files here is another user. */
+/* The other user. */
 #define STRANGER 65533
 
 /* The mode of what a capture was written to; 0 if it was refused with that error. */
@@ -402,7 +405,7 @@ static mode_t capture_to(const char *file, const char *target, int error)
 	return status.st_mode & 0777;
 }
 
-/* What stands at the path of a capture decides nothing, unless this user or root has put it there. */
+/* Files of other users at the path of a capture are never written to. */
 static void test_places(void)
 {
 	char folder[] = "/tmp/test_capture.XXXXXX", file[64], target[64];
@@ -412,14 +415,14 @@ static void test_places(void)
 	snprintf(file, sizeof(file), "%s/file", folder);
 	snprintf(target, sizeof(target), "%s/target", folder);
 	CHECK(capture_to(file, file, 0) == 0600); /* a new file is for this user alone */
-	CHECK(capture_to(file, file, 0) == 0600); /* and is written anew */
+	CHECK(capture_to(file, file, 0) == 0600); /* and is truncated */
 	CHECK(!link(file, target));
 	capture_to(file, file, EMLINK);
 	CHECK(!unlink(file));
 	CHECK(!symlink("target", file));
 	CHECK(capture_to(file, target, 0) == 0600);
 	CHECK(!unlink(target));
-	CHECK(capture_to(file, target, 0) == 0600); /* to nothing */
+	CHECK(capture_to(file, target, 0) == 0600); /* the target does not exist */
 	if (!geteuid()) {
 		CHECK(!truncate(target, 1) && !lchown(file, STRANGER, STRANGER));
 		capture_to(file, target, ELOOP);

@@ -1,6 +1,6 @@
 /*
- * Messages of the connection manager that are lost, delayed, duplicated and reordered, on soft with a virtual
- * clock: what both sides hear, and when to the millisecond.
+ * Messages of the connection manager that are lost, delayed, duplicated and reordered, on soft with a virtual clock.
+ * Checks the events of both sides, and their times to the millisecond.
  */
 #include <poll.h>
 
@@ -95,7 +95,7 @@ static void test_lost_answers(struct core_provider *provider)
 	struct setup setup = requested(provider, PORT);
 	uint64_t began = now(&setup);
 
-	/* The passive side gives up its REP, and the active side, asked for 67.6 s, its REQ. */
+	/* The passive side gives up its REP, and the active side, which was asked to wait for 67.6 s, its REQ. */
 	CHECK(!accept_request(&setup));
 	expect_at(&setup, setup.passive, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT, began, 16 * 4096);
 	heal(provider, rule);
@@ -107,14 +107,14 @@ static void test_lost_answers(struct core_provider *provider)
 	expect_status(&setup, setup.active, RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
 	began = now(&setup);
 	CHECK(!setup.provider->rdma_establish(setup.client));
-	/* The MRA to the REP asked for 67.6 s each time. */
+	/* Each MRA to the REP asked to wait for 67.6 s. */
 	expect_at(&setup, setup.passive, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT, began, 16 * 67584);
-	expect_silence(setup.active); /* which is connected, as far as it knows */
+	expect_silence(setup.active); /* for it, the connection exists */
 	CHECK(heal(provider, rule) == 16);
 	finish(&setup);
 }
 
-/* A request that nobody answers: a client whose request was delivered waits for 18 minutes. */
+/* A request without an answer: a client waits for 18 minutes after its request was delivered. */
 static void test_held_request(struct core_provider *provider)
 {
 	struct setup setup = requested(provider, PORT);
@@ -135,7 +135,7 @@ static void test_lost_goodbyes(struct core_provider *provider)
 	CHECK(!provider->rdma_disconnect(setup.client));
 	expect_at(&setup, setup.active, RDMA_CM_EVENT_DISCONNECTED, -ETIMEDOUT, began, 16 * 6144);
 	expect_at(&setup, setup.active, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0, began, 16 * 6144 + 2048);
-	expect_silence(setup.passive); /* a cut says nothing by itself */
+	expect_silence(setup.passive); /* a cut raises no event by itself */
 	heal(provider, rule);
 	finish(&setup);
 
@@ -146,7 +146,7 @@ static void test_lost_goodbyes(struct core_provider *provider)
 	expect_status(&setup, setup.passive, RDMA_CM_EVENT_DISCONNECTED, 0);
 	began = now(&setup);
 	CHECK(!provider->rdma_disconnect(setup.child));
-	/* Once the id is gone any DREQ for it is answered; one past its timewait would not answer. */
+	/* After the id is destroyed, each DREQ for it is answered; an id after its timewait would not answer. */
 	destroy_id(&setup, &setup.child);
 	expect_at(&setup, setup.active, RDMA_CM_EVENT_DISCONNECTED, 0, began, 6144);
 	heal(provider, rule);
@@ -172,7 +172,7 @@ static void test_late(struct core_provider *provider)
 	finish(&setup);
 }
 
-/* Each message twice, or REP again after a while: nobody hears of any of them. */
+/* Each message twice, or a REP repeated after a while: no event is duplicated. */
 static void test_doubled(struct core_provider *provider)
 {
 	for (uint64_t delay = 0; delay <= 50 * MILLISECOND; delay += 50 * MILLISECOND) {
@@ -212,7 +212,7 @@ static void test_reordered(struct core_provider *provider)
 	CHECK(heal(provider, rule) == 1);
 	finish(&setup);
 
-	/* With nothing behind it, it comes when the time is up. */
+	/* Without a following message, it is delivered at the limit. */
 	setup = requested(provider, PORT);
 	CHECK(!accept_request(&setup));
 	expect_status(&setup, setup.active, RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
@@ -273,7 +273,7 @@ static void test_questions(struct core_provider *provider)
 	CHECK(!provider->rdma_resolve_route(setup.client, 200));
 	expect_status(&setup, setup.active, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
 	heal(provider, rule);
-	/* A rule about all messages means none of the questions. */
+	/* A rule about all messages does not apply to queries. */
 	rule = add_fault(provider, 0, CORE_FAULT_LOSE, 0, 0);
 	destroy_id(&setup, &setup.client);
 	setup.client = resolved_client(provider, setup.active, PORT);
@@ -311,7 +311,7 @@ static void test_backlog_retry(struct core_provider *provider)
 	finish(&setup);
 }
 
-/* As many as come at once are kept, where the user sets no limit: nobody has to come again. */
+/* As many requests as come at once are kept if the user sets no limit: none must be repeated. */
 static void test_crowd(struct core_provider *provider)
 {
 	enum { CLIENTS = 3000 };

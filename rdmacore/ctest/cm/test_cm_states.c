@@ -1,4 +1,4 @@
-/* Calls of connection management in every state: what each side hears, and what is refused how. */
+/* Calls of connection management in each state: the events of each side, and the errors. */
 #include <arpa/inet.h>
 #include <poll.h>
 #include <stddef.h>
@@ -53,12 +53,12 @@ static void test_accept_again(struct core_provider *provider)
 	struct setup setup = requested(provider, PORT);
 	struct rdma_conn_param param = usual_param();
 
-	/* What librdmacm refuses itself leaves the request as it is. */
+	/* What librdmacm rejects itself does not change the request. */
 	param.responder_resources = 200;
 	REFUSED(provider->rdma_accept(setup.child, &param), EINVAL);
 	CHECK(!accept_request(&setup));
 	next_event(&setup, setup.active, RDMA_CM_EVENT_CONNECT_RESPONSE);
-	/* What the kernel refuses ends it. */
+	/* What the kernel rejects ends it. */
 	REFUSED(accept_request(&setup), EINVAL);
 	expect_status(&setup, setup.active, RDMA_CM_EVENT_REJECTED, 28);
 	REFUSED(accept_request(&setup), EINVAL);
@@ -156,7 +156,7 @@ static void test_disconnect_early(struct core_provider *provider)
 	finish(&setup);
 }
 
-/* A connection ends once for each side, whoever says so how often. */
+/* A connection ends once for each side, whichever side ends it and how often. */
 static void test_disconnect_both(struct core_provider *provider)
 {
 	struct setup setup = requested(provider, PORT);
@@ -393,7 +393,7 @@ static void family_only(struct setup *setup, struct rdma_cm_id *id, int only)
 	CHECK(!option_error(setup->provider, id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, only, 4));
 }
 
-/* Ports and who may have the same: wildcards, families, reuse, port spaces. */
+/* Which ids may share a port: wildcards, families, reuse, port spaces. */
 static void test_sharing(struct core_provider *provider)
 {
 	struct setup setup = requested(provider, PORT);
@@ -408,7 +408,7 @@ static void test_sharing(struct core_provider *provider)
 	CHECK(bind_here(&setup, a, PORT + 1) == EINVAL); /* bound already */
 	CHECK(!provider->rdma_destroy_id(a));
 
-	/* Both want it shared: bound, but only one alone may listen. */
+	/* Both share the port: both are bound, but only one that is alone may listen. */
 	a = new_id(&setup, RDMA_PS_TCP);
 	reuse(&setup, a);
 	reuse(&setup, b);
@@ -419,7 +419,7 @@ static void test_sharing(struct core_provider *provider)
 	REFUSED(provider->rdma_listen(a, 1), EINVAL);
 	CHECK(!provider->rdma_destroy_id(a));
 
-	/* Families apart: an IPv4 id always, an IPv6 one when it was told. */
+	/* Separate families: an IPv4 id always, an IPv6 id by option. */
 	a = new_id(&setup, RDMA_PS_TCP);
 	b = new_id(&setup, RDMA_PS_TCP);
 	CHECK(bind_any(&setup, a, AF_INET, PORT + 2) == 0);
@@ -435,8 +435,8 @@ static void test_sharing(struct core_provider *provider)
 }
 
 /*
- * An IPv6 wildcard takes IPv4 connections unless it was told not to: then they are rejected, but not as
- * where nobody listens, for the port is served.
+ * An IPv6 wildcard accepts IPv4 connections unless an option forbids it. Then they are rejected, but not with the
+ * reason for a missing listener, because the port is in use.
  */
 static void test_wildcards(struct core_provider *provider)
 {
@@ -462,7 +462,7 @@ static void test_wildcards(struct core_provider *provider)
 	}
 }
 
-/* In a process of its own, whose channel was opened with the rights that it uses it with. */
+/* In a process of its own, because a channel is opened with the privileges of its process. */
 static int bind_without_rights(struct core_provider *provider)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -506,7 +506,7 @@ static void test_order(struct core_provider *provider)
 	REFUSED(accept_request(&(struct setup){.provider = provider, .child = id}), EINVAL);
 	CHECK(!provider->rdma_connect(id, &param));
 	REFUSED(provider->rdma_connect(id, &param), EINVAL);
-	/* Else a slow kernel gives the request to the listener of the next test. */
+	/* Otherwise a slow kernel may give the request to the listener of the next test. */
 	event = expect_event(provider, setup.passive, RDMA_CM_EVENT_CONNECT_REQUEST);
 	child = event->id;
 	CHECK(!provider->rdma_ack_cm_event(event));

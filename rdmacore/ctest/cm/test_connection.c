@@ -1,4 +1,4 @@
-/* Connection management between two ids: what each side hears in every way a connection can go. */
+/* Connection management between two ids: the events of each side for each course of a connection. */
 #include <arpa/inet.h>
 #include <poll.h>
 
@@ -52,12 +52,12 @@ static void test_nobody_listens(struct core_provider *provider)
 	finish(&setup);
 }
 
-/* Section 2.16 of the CM's rules: what the peer of a destroyed id is told. */
+/* The messages to the peer of a destroyed id, in each state. */
 static void test_destroy_in_every_state(struct core_provider *provider)
 {
 	struct setup setup = requested(provider, PORT);
 
-	destroy_id(&setup, &setup.client); /* REQ sent: REJ 4, which an unaccepted child is not told */
+	destroy_id(&setup, &setup.client); /* REQ sent: REJ 4, of which an unaccepted child gets no event */
 	expect_silence(setup.passive);
 	if (on_soft("when a message arrives"))
 		CHECK(accept_request(&setup) == -1 && errno == EINVAL);
@@ -245,6 +245,19 @@ static void test_foreign_domain(struct core_provider *provider)
 	provider->rdma_destroy_event_channel(channel);
 }
 
+/* A thread asks for an event of a channel that another one has just destroyed. librdmacm reads freed memory then. */
+static void test_destroyed_channel(struct core_provider *provider)
+{
+	struct rdma_event_channel *channel = provider->rdma_create_event_channel();
+	struct rdma_cm_event *event;
+
+	CHECK(channel);
+	provider->rdma_destroy_event_channel(channel);
+	errno = 0;
+	CHECK(provider->rdma_get_cm_event(channel, &event) == -1 && errno == EBADF);
+	provider->rdma_destroy_event_channel(channel);
+}
+
 int main(void)
 {
 	struct core_provider *provider = open_provider();
@@ -262,6 +275,8 @@ int main(void)
 	test_foreign_domain(provider);
 	if (on_soft("loopback addresses"))
 		test_ports(provider);
+	if (on_soft("destroyed event channels"))
+		test_destroyed_channel(provider);
 	close_provider(provider);
 	return 0;
 }

@@ -93,7 +93,7 @@ static void test_resolved(struct core_provider *provider)
 	CHECK(event->param.ud.qkey == RDMA_UDP_QKEY);
 	CHECK(event->param.ud.ah_attr.is_global && event->param.ud.ah_attr.port_num == 1);
 	CHECK(!provider->rdma_ack_cm_event(event));
-	expect_silence(service.passive); /* there is no connection to hear of */
+	expect_silence(service.passive); /* there is no connection that could end */
 	REFUSED(provider->rdma_accept(service.child, &param), EINVAL); /* once */
 	finish_service(&service);
 }
@@ -115,28 +115,18 @@ static void test_refused(struct core_provider *provider)
 	CHECK(!provider->rdma_destroy_id(service.child));
 	service.child = NULL;
 	expect_status(&setup, service.active, RDMA_CM_EVENT_UNREACHABLE, 2);
-	/* Nobody there. */
+	/* There is no listener. */
 	other = datagram_client(&service, PORT + 1);
 	CHECK(!provider->rdma_connect(other, &param));
 	expect_status(&setup, service.active, RDMA_CM_EVENT_UNREACHABLE, 1);
 	CHECK(!provider->rdma_destroy_id(other));
-	/* Too much to say. */
+	/* The private data is too long. */
 	other = datagram_client(&service, PORT);
 	param.private_data = data;
 	param.private_data_len = 181;
 	REFUSED(provider->rdma_connect(other, &param), EINVAL);
 	CHECK(!provider->rdma_destroy_id(other));
 	finish_service(&service);
-}
-
-static struct sockaddr_storage group_address(const char *text)
-{
-	struct sockaddr_storage storage = {0};
-	struct sockaddr_in *address = (struct sockaddr_in *)(void *)&storage;
-
-	address->sin_family = AF_INET;
-	CHECK(inet_pton(AF_INET, text, &address->sin_addr) == 1);
-	return storage;
 }
 
 static void join(struct service *service, struct rdma_cm_id *id, struct sockaddr_storage *group,
@@ -165,7 +155,7 @@ static void join(struct service *service, struct rdma_cm_id *id, struct sockaddr
 
 static void test_groups(struct core_provider *provider)
 {
-	struct sockaddr_storage group = group_address("239.1.2.3"), other = group_address("239.9.9.9");
+	struct sockaddr_storage group = ipv4_address("239.1.2.3", 0), other = ipv4_address("239.9.9.9", 0);
 	struct sockaddr_storage address = local_address(0);
 	struct in_addr *own = &((struct sockaddr_in *)(void *)&address)->sin_addr;
 	struct rdma_cm_join_mc_attr_ex bad = {.comp_mask = 1 << 5};

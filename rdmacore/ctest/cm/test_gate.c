@@ -1,5 +1,5 @@
 /*
- * Floods of requests under forged addresses.  Hosts that do not answer get no further than a few requests do, and a host that
+ * Floods of requests under forged addresses. Hosts that do not answer get no further than a few requests do, and a host that
  * answers gets in.
  */
 #include <errno.h>
@@ -89,7 +89,10 @@ static void end(struct process *process, struct rdma_cm_id *listener)
 	process_end(process);
 }
 
-/* Of any number of forged requests the program sees a few, and a host that answers gets in behind them, and from then on at once. */
+/*
+ * The program gets a few of any number of forged requests. A host that answers gets in behind them, and from then on
+ * at once.
+ */
 static void test_forged(void)
 {
 	struct process process = far_start(1);
@@ -107,7 +110,7 @@ static void test_forged(void)
 	}
 	CHECK(read_until(&process, good_ip) <= SOFT_UNPROVEN_MAX);
 	CHECK(half_open(&process).unproven == SOFT_UNPROVEN_MAX && half_open(&process).total == SOFT_UNPROVEN_MAX + 1);
-	/* Nobody else is answered more than a question each. */
+	/* All other hosts get one question each. */
 	questions = sent_of(SOFT_CM_DREQ, NULL);
 	CHECK(questions == FORGED - SOFT_UNPROVEN_MAX + 1);
 	CHECK(!sent_of(SOFT_CM_REJ, NULL) && sent_of(SOFT_CM_MRA, NULL) == SOFT_UNPROVEN_MAX + 1);
@@ -118,7 +121,7 @@ static void test_forged(void)
 	end(&process, listener);
 }
 
-/* One host that does not answer is not asked each time, and what is no answer lets nobody in. */
+/* A host that does not answer is not asked each time, and a wrong answer proves nothing. */
 static void test_one_source(void)
 {
 	struct process process = far_start(1);
@@ -199,7 +202,7 @@ static void test_buckets(void)
 	end(&process, listener);
 }
 
-/* One host cannot fill the queue, nor can many keep a known one out of it. */
+/* One host cannot fill the queue, and many hosts cannot keep a proven one out of it. */
 static void test_queue(void)
 {
 	struct process process = far_start(1);
@@ -209,7 +212,7 @@ static void test_queue(void)
 
 	far_forget();
 	soft_mutex_lock(&cm->lock);
-	arrive(&process, good_ip, 6); /* by which the queue waits for the lock */
+	arrive(&process, good_ip, 6); /* so that the queue waits for the lock */
 	for (uint32_t index = 0; index < 3 * FORGED; index++)
 		far_arrive(&process, attacker_ip, &dreq);
 	arrive(&process, other_ip, 7);
@@ -234,7 +237,7 @@ static void test_queue(void)
 	soft_mutex_unlock(&cm->lock);
 	CHECK(!read_until(&process, good_ip) && !read_until(&process, good_ip));
 
-	/* Nor can a known one keep others out. */
+	/* A proven host cannot keep others out. */
 	soft_mutex_lock(&cm->lock);
 	arrive(&process, good_ip, 10);
 	for (uint32_t index = 0; index < 3 * FORGED; index++)
@@ -246,7 +249,7 @@ static void test_queue(void)
 	end(&process, listener);
 }
 
-/* Of the requests of that address that were accepted, the peer answers each REP. */
+/* The peer at that address answers the REP of each accepted request. */
 static void answer_reps(struct process *process, const uint8_t ip[4], enum soft_cm_attribute attribute)
 {
 	for (uint32_t index = 0; index < far_sent_count(); index++) {
@@ -285,8 +288,8 @@ static void fill_places(struct process *process)
 }
 
 /*
- * A host whose forger, or who itself, answers no REP has all places of a program: those of another host that wants one come
- * first, one for each.  While it is alone, in the first second, and below its share it loses none.
+ * A host that answers no REP, itself or under a forged address, has all slots of a program. Requests of another host
+ * replace its requests, one each. It loses none while it is alone, within the first second, and below its share.
  */
 static void test_places(void)
 {
@@ -317,7 +320,7 @@ static void test_places(void)
 	end(&process, listener);
 }
 
-/* A program that has so many connections, or is about to, and says so, keeps them. */
+/* A program that has that many connections, or has answered by an MRA, keeps them. */
 static void test_many_connections(enum soft_cm_attribute attribute)
 {
 	struct process process = far_start(1);

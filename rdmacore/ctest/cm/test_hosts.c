@@ -1,6 +1,6 @@
 /*
- * Connections with another host, which this test plays: it gives the communication manager management datagrams as the
- * link udp does, and reads what it answers.
+ * Connections with another host, which this test simulates: it passes management datagrams to the communication
+ * manager like the link udp, and reads its answers.
  */
 #include <arpa/inet.h>
 #include <poll.h>
@@ -34,7 +34,7 @@ static struct soft_cm_message request(uint32_t id, uint16_t port)
 	return req;
 }
 
-/* Of a host, whether it receives what is sent to it (soft/cm/gate.c). */
+/* Whether it is the question whether a host receives (soft/cm/gate.c). */
 static bool is_question(const struct soft_cm_message *message)
 {
 	return message->attribute == SOFT_CM_DREQ && !message->remote;
@@ -57,7 +57,7 @@ static struct soft_cm_message answer(enum soft_cm_attribute attribute, const str
 	return (struct soft_cm_message){.attribute = attribute, .transaction = to->transaction, .local = PEER_ID, .remote = to->local};
 }
 
-/* From the request to both ends' good-bye; in between somebody else speaks for the peer, and is not heard. */
+/* From the request to both ends' disconnect. In between a third host sends messages as the peer, which are dropped. */
 static void test_passive(struct process *process)
 {
 	struct soft_cm_message req = request(PEER_ID, far_port()), rep, rtu, dreq;
@@ -82,7 +82,7 @@ static void test_passive(struct process *process)
 	dreq.qp_num = 0x22;
 	far_arrive(process, stranger_ip, &rtu);
 	far_arrive(process, stranger_ip, &dreq);
-	CHECK(next().attribute == SOFT_CM_DREP); /* to the stranger, who has no connection */
+	CHECK(next().attribute == SOFT_CM_DREP); /* to the third host, which has no connection */
 	far_arrive(process, peer_ip, &rtu);
 	event = expect_event(process->provider, process->channel, RDMA_CM_EVENT_ESTABLISHED);
 	CHECK(event->id == child);
@@ -96,9 +96,9 @@ static void test_passive(struct process *process)
 }
 
 /*
- * A stranger who has seen all of a connection says so, and knows none of it as its peer would: he sends a REJ for timeout and one
- * with both ids, asks for a connection with the peer's FAR_GUID, queue pair and id, and answers as who has no id.  The peer cannot
- * end it without the id that it has.
+ * A third host has seen all packets of a connection. It sends a REJ (timeout) and one with both ids. It requests a
+ * connection with the peer's FAR_GUID, queue pair and id, and answers without an id. The peer itself cannot end the
+ * connection without its id.
  */
 static void test_third_host(struct process *process)
 {
@@ -132,9 +132,9 @@ static void test_third_host(struct process *process)
 	dreq.qp_num = 0x33;
 	dreq.local = 0;
 	far_arrive(process, peer_ip, &dreq);
-	CHECK(next().attribute == SOFT_CM_DREP); /* of a connection that there is not */
+	CHECK(next().attribute == SOFT_CM_DREP); /* of an unknown connection */
 
-	/* The stranger's own connection, which is none of the peer's. */
+	/* The third host's own connection, which is independent of the peer's. */
 	again = req;
 	again.source = far_address(stranger_ip, 1000);
 	far_arrive(process, stranger_ip, &again);
@@ -166,7 +166,7 @@ static void test_refused(struct process *process)
 	CHECK(rej.answered == SOFT_ANSWERED_REQ && rej.transaction == 77);
 }
 
-/* A request that names another sender than its packet, or one of this host's own addresses, and what is no message. */
+/* Requests that name another sender than their packet's, or an address of this host; and malformed messages. */
 static void test_forged(struct process *process)
 {
 	struct soft_cm_message req = request(PEER_ID + 2, far_port() + 1);
@@ -183,7 +183,7 @@ static void test_forged(struct process *process)
 	soft_gid_from_ipv4(&to, far_own_ip);
 	memset(mad, 0xa5, sizeof(mad));
 	management->receive(management, &from, &to, mad);
-	test_refused(process); /* by its answer those before it are dealt with */
+	test_refused(process); /* its answer shows that all earlier messages are processed */
 	CHECK(far_sent_count() == before + 1);
 }
 
@@ -195,7 +195,7 @@ static bool was_refused(void)
 	return false;
 }
 
-/* What there is no room for is lost, and served when it is repeated. */
+/* Requests for which there is no room are lost, and accepted when they are repeated. */
 static void test_flood(struct process *process)
 {
 	struct soft_cm_message req;
@@ -235,7 +235,7 @@ static struct soft_half_open expect_half_open(struct process *process, uint32_t 
 	return state;
 }
 
-/* A request whose arrival is waited for, so that none is lost in the queue. */
+/* Send a request and wait until it has arrived, so that the queue loses none. */
 static void flood_one(struct process *process, const uint8_t ip[4], uint32_t id)
 {
 	uint64_t before = half_open(process).requests;

@@ -21,8 +21,8 @@ static struct rdma_cm_id *new_id(struct core_provider *provider, struct rdma_eve
 }
 
 /*
- * IP over InfiniBand has no business on Ethernet (cma_acquire_dev_by_src_ip of Linux): no address leads to a
- * device.  What has no device yet is the same as in the other port spaces.
+ * IP over InfiniBand does not exist on Ethernet (cma_acquire_dev_by_src_ip of Linux): no address leads to a device.
+ * Calls without a device behave as in the other port spaces.
  */
 static void test_ipoib(struct core_provider *provider)
 {
@@ -35,7 +35,7 @@ static void test_ipoib(struct core_provider *provider)
 	CHECK(id->qp_type == IBV_QPT_UD);
 	REFUSED(provider->rdma_bind_addr(id, (struct sockaddr *)&address), EINVAL);
 	CHECK(!id->verbs);
-	/* The same by resolution, whose answer is an event, and the id is as before: once more. */
+	/* The same by resolution, with an event as the result. The id stays as it was, so it can be repeated. */
 	for (int time = 0; time < 2; time++) {
 		CHECK(!provider->rdma_resolve_addr(id, NULL, (struct sockaddr *)&address, 2000));
 		expect_status(&setup, channel, RDMA_CM_EVENT_ADDR_ERROR, -EINVAL);
@@ -51,7 +51,7 @@ static void test_ipoib(struct core_provider *provider)
 	provider->rdma_destroy_event_channel(channel);
 }
 
-/* The device's first GID with another interface id: of its subnet, and nobody's. */
+/* The device's first GID with another interface id: of its subnet, and without an owner. */
 static struct sockaddr_ib neighbour(struct core_provider *provider)
 {
 	struct sockaddr_ib address = {.sib_family = AF_IB, .sib_pkey = htobe16(0xffff),
@@ -70,8 +70,8 @@ static struct sockaddr_ib neighbour(struct core_provider *provider)
 }
 
 /*
- * Linux lets an address of InfiniBand lead to a RoCE device by the subnet prefix of its GIDs, and no further: the
- * route would need the network interface, which it does not name.  So no private data of 92 bytes here.
+ * On Linux an address of InfiniBand leads to a RoCE device by the subnet prefix of its GIDs. It does not lead to a
+ * route, which needs a network interface. So there is no private data of 92 bytes here.
  */
 static void test_af_ib(struct core_provider *provider)
 {
@@ -86,7 +86,7 @@ static void test_af_ib(struct core_provider *provider)
 
 		to.sib_sid = any.sib_sid = elsewhere.sib_sid = htobe64((uint64_t)spaces[space] << 16 | PORT);
 		REFUSED(provider->rdma_bind_addr(id, (struct sockaddr *)&to), ENODEV);
-		any.sib_sid ^= htobe64(1 << 20); /* of no port space */
+		any.sib_sid ^= htobe64(1 << 20); /* not a port space */
 		REFUSED(provider->rdma_bind_addr(id, (struct sockaddr *)&any), EPROTONOSUPPORT);
 		REFUSED(provider->rdma_resolve_addr(id, NULL, (struct sockaddr *)&elsewhere, 2000), ENODEV);
 		CHECK(!id->verbs);
@@ -109,8 +109,8 @@ static void test_af_ib(struct core_provider *provider)
 }
 
 /*
- * The port space of InfiniBand has connections, and with IP addresses their header in the private data: 56 bytes
- * are the program's, as in the port space of TCP (the 92 are of AF_IB).
+ * The port space of InfiniBand has connections. With IP addresses their header is in the private data. 56 bytes are
+ * the program's, as in the port space of TCP (the 92 are of AF_IB).
  */
 static void test_private_data(struct core_provider *provider)
 {

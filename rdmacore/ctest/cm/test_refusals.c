@@ -45,7 +45,7 @@ static void flood(struct process *process, uint32_t id, uint16_t port)
 	}
 }
 
-/* A host that asks for ports that nobody has takes no other host's refusals. */
+/* A host that requests ports without listeners does not use up the REJs for other hosts. */
 static void test_by_source(void)
 {
 	struct process process = far_start(1);
@@ -65,7 +65,7 @@ static void test_by_source(void)
 	process_end(&process);
 }
 
-/* Nor does one that ends connections which there are not: it has its own answers, as many as it may need, and no more. */
+/* A host that ends unknown connections does not either: it has its own answers, as many as it may need. */
 static void test_answers_by_source(void)
 {
 	struct process process = far_start(1);
@@ -87,7 +87,7 @@ static void test_answers_by_source(void)
 	process_end(&process);
 }
 
-/* Nor does it keep requests from the process that they are for. */
+/* It does not keep requests from their process, either. */
 static void test_passed_on(void)
 {
 	struct process process = far_start(1), other = far_start(2);

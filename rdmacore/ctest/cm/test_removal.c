@@ -18,14 +18,14 @@ static int begin(struct core_provider *provider, uint32_t action)
 	return rule;
 }
 
-/* Returns how many ids heard of it. */
+/* Returns how many ids got an event. */
 static uint32_t end(struct core_provider *provider, int rule)
 {
-	uint32_t told;
+	uint32_t affected;
 
-	CHECK(!core_fault_remove(provider, rule, &told));
+	CHECK(!core_fault_remove(provider, rule, &affected));
 	CHECK(core_fault_remove(provider, rule, &(uint32_t){0}) == -ENOENT);
-	return told;
+	return affected;
 }
 
 static struct rdma_cm_id *wildcard_listener(struct core_provider *provider,
@@ -40,7 +40,7 @@ static struct rdma_cm_id *wildcard_listener(struct core_provider *provider,
 	return id;
 }
 
-/* Both ends and the listener hear it once; the id on the wildcard address has no device to lose. */
+/* Both ends and the listener get the event once. The id on the wildcard address has no device to lose. */
 static void test_ids(struct core_provider *provider)
 {
 	struct setup setup = requested(provider, PORT);
@@ -56,7 +56,7 @@ static void test_ids(struct core_provider *provider)
 	CHECK(!provider->rdma_create_id(apart, &idle, NULL, RDMA_PS_TCP));
 	rule = begin(provider, CORE_FAULT_REMOVE_DEVICE);
 	expect_status(&setup, setup.active, RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
-	expect_silence(setup.active); /* and no DISCONNECTED: who would have sent it? */
+	expect_silence(setup.active); /* and no DISCONNECTED, because the peer cannot send it */
 	expect_status(&setup, setup.passive, RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
 	expect_status(&setup, setup.passive, RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
 	expect_silence(setup.passive);
@@ -76,7 +76,7 @@ static void test_ids(struct core_provider *provider)
 	expect_status(&setup, apart, RDMA_CM_EVENT_ADDR_ERROR, -ENODEV);
 
 	CHECK(end(provider, rule) == 3);
-	expect_silence(setup.active); /* what is gone stays gone */
+	expect_silence(setup.active); /* a removed id stays removed */
 	REFUSED(provider->rdma_disconnect(setup.client), ENXIO);
 	/* Its port is free, and the same call succeeds on the id that had none. */
 	CHECK(!provider->rdma_resolve_addr(idle, NULL, (struct sockaddr *)&address, 100));
@@ -88,7 +88,7 @@ static void test_ids(struct core_provider *provider)
 	provider->rdma_destroy_event_channel(apart);
 }
 
-/* Who listens on any address serves the device that comes back. */
+/* A listener on any address serves the device that returns. */
 static void test_wildcard(struct core_provider *provider)
 {
 	struct rdma_event_channel *passive = create_channel(provider), *active = create_channel(provider);
@@ -111,7 +111,7 @@ static void test_wildcard(struct core_provider *provider)
 	provider->rdma_destroy_event_channel(passive);
 }
 
-/* What was on its way to the user: the request of a gone device is not shown, one that was read says nothing. */
+/* Pending requests: that of a removed device is not returned, and one that was read has no further events. */
 static void test_requests(struct core_provider *provider)
 {
 	struct setup unread = connecting(provider, PORT), read = requested(provider, PORT + 1);
@@ -129,7 +129,7 @@ static void test_requests(struct core_provider *provider)
 	finish(&read);
 }
 
-/* An answer that was not read yet cannot be asked for any more. */
+/* The result of a query that was not read cannot be read any more. */
 static void test_queries(struct core_provider *provider)
 {
 	struct rdma_event_channel *channel = create_channel(provider);
@@ -155,7 +155,7 @@ static void test_queries(struct core_provider *provider)
 	provider->rdma_destroy_event_channel(channel);
 }
 
-/* The datagram id has joined a group and has not heard so; its queue pair cannot be attached any more. */
+/* The datagram id has joined a group, and the event is not read; its queue pair cannot be attached any more. */
 static void test_group(struct core_provider *provider)
 {
 	struct ibv_qp_init_attr attr = {.cap = {.max_send_wr = 1, .max_recv_wr = 1}, .qp_type = IBV_QPT_UD};
@@ -177,7 +177,7 @@ static void test_group(struct core_provider *provider)
 	provider->rdma_destroy_event_channel(channel);
 }
 
-/* A synchronous call takes the event for its answer, whatever it is; the next is told. */
+/* A synchronous call takes the event for its result; the next call returns an error. */
 static void test_synchronous(struct core_provider *provider)
 {
 	struct sockaddr_storage address = local_address(PORT);
@@ -258,10 +258,10 @@ static void refuse_commands(struct core_provider *provider, struct end *end)
 	CHECK(provider->ibv_query_port(context, 1, (struct _compat_ibv_port_attr *)(void *)&port) == EIO);
 	CHECK(provider->ibv_rereg_mr(end->mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0) ==
 	      IBV_REREG_MR_ERR_CMD);
-	REFUSED(provider->rdma_disconnect(end->id), EIO); /* of the queue pair, before the kernel is asked */
+	REFUSED(provider->rdma_disconnect(end->id), EIO); /* of the queue pair, before the kernel is called */
 }
 
-/* Nothing that a queue pair had to do is completed, and it takes no more. */
+/* Requests of a removed queue pair never complete, and it accepts no more. */
 static void test_queue_pairs(struct core_provider *provider)
 {
 	struct pair_options options = {.memory = 64, .depth = 4, .retry = 7, .rnr_retry = 7, .resources = 1};
@@ -285,7 +285,7 @@ static void test_queue_pairs(struct core_provider *provider)
 	rule = begin(provider, CORE_FAULT_REMOVE_DEVICE);
 	CHECK(build_send(builder) == EIO);
 	CHECK(!provider->ibv_destroy_qp(&builder->qp_base));
-	CHECK(poll_one(pair.server.id->recv_cq).wr_id == 1); /* what was complete is */
+	CHECK(poll_one(pair.server.id->recv_cq).wr_id == 1); /* completed requests stay completed */
 	CHECK(poll_one(pair.client.id->send_cq).wr_id == 2);
 	CHECK(ibv_poll_cq(pair.server.id->recv_cq, 1, &wc) == 0);
 	CHECK(post_send(&pair.client, IBV_WR_SEND, 4, 0, 16, &pair.server, 0) == EIO);
@@ -329,7 +329,7 @@ static void *work_until_removed(void *argument)
 	return NULL;
 }
 
-/* Make and destroy ids with an address until there is none to be had. */
+/* Create and destroy ids with an address until the device has none left. */
 static void *resolve_until_removed(void *argument)
 {
 	struct core_provider *provider = argument;
@@ -371,7 +371,7 @@ static void test_in_the_middle(struct core_provider *provider)
 	}
 }
 
-/* Told are those that came to their address by another hardware address than the interface has now. */
+/* Ids that were bound under another hardware address than the present one get the event. */
 static void test_address(struct core_provider *provider)
 {
 	struct setup before = requested(provider, PORT), during;
@@ -394,7 +394,7 @@ static void test_address(struct core_provider *provider)
 	expect_status(&during, during.active, RDMA_CM_EVENT_ADDR_CHANGE, 0);
 	expect_status(&during, during.passive, RDMA_CM_EVENT_ADDR_CHANGE, 0); /* the request is not accepted */
 	expect_silence(during.passive);
-	/* It is a hint: the connection goes on. */
+	/* The event is a hint: the connection continues. */
 	CHECK(!provider->rdma_disconnect(before.client));
 	expect_status(&before, before.passive, RDMA_CM_EVENT_DISCONNECTED, 0);
 	CHECK(!provider->rdma_destroy_id(wildcard));

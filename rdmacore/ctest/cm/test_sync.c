@@ -65,7 +65,7 @@ struct passive {
 	struct rdma_cm_id *listener, *child;
 };
 
-/* The passive side of test_endpoints: everything blocks, nothing else wakes it. */
+/* The passive side of test_endpoints: all calls block, and only their events end them. */
 static void *serve(void *argument)
 {
 	struct passive *passive = argument;
@@ -116,7 +116,7 @@ static void test_endpoints(struct core_provider *provider)
 	provider->rdma_destroy_ep(passive.listener);
 }
 
-/* Without qp_init_attr there is no queue pair, and the protection domain is not looked at. */
+/* Without qp_init_attr there is no queue pair, and the protection domain is ignored. */
 static void test_endpoint_without_queues(struct core_provider *provider)
 {
 	struct rdma_addrinfo *info = get_info(provider, "7021", 0);
@@ -125,7 +125,7 @@ static void test_endpoint_without_queues(struct core_provider *provider)
 
 	CHECK(!provider->rdma_create_ep(&client, info, NULL, NULL));
 	CHECK(!client->qp && client->pd);
-	/* Nobody listens: the reason is in the event, and what errno makes of it. */
+	/* No listener: the event has the reason, and errno follows from it. */
 	REFUSED(provider->rdma_connect(client, &param), ECONNREFUSED);
 	CHECK(client->event->event == RDMA_CM_EVENT_REJECTED && client->event->status == 8);
 	REFUSED(provider->rdma_connect(client, &param), EINVAL);
@@ -138,7 +138,7 @@ static void set_nonblocking(struct rdma_cm_id *id)
 	CHECK(!fcntl(id->channel->fd, F_SETFL, O_NONBLOCK));
 }
 
-/* An id whose address is known, for its device: a protection domain is of one context. */
+/* An id with an address has a device, which a protection domain needs. */
 static struct rdma_cm_id *id_on_device(struct core_provider *provider)
 {
 	struct sockaddr_storage address = local_address(0);
@@ -180,7 +180,7 @@ static void test_endpoint_domain(struct core_provider *provider)
 	provider->rdma_freeaddrinfo(active);
 }
 
-/* An endpoint that cannot be made is none, and errno says which of its steps failed. */
+/* An endpoint that cannot be created is freed, and errno is that of the step that failed. */
 static void test_endpoint_errors(struct core_provider *provider)
 {
 	struct rdma_addrinfo *active = get_info(provider, "7021", 0), *info = get_info(provider, "7021", RAI_PASSIVE);
@@ -255,7 +255,7 @@ static void test_nonblocking(struct core_provider *provider)
 	CHECK(!provider->rdma_create_id(NULL, &listener, NULL, RDMA_PS_TCP));
 	set_nonblocking(listener);
 	CHECK(!provider->rdma_bind_addr(listener, (struct sockaddr *)&address));
-	/* Whether the id listens is not asked. */
+	/* It is not checked whether the id listens. */
 	REFUSED(provider->rdma_get_request(listener, &child), EAGAIN);
 	CHECK(!provider->rdma_listen(listener, 3));
 	REFUSED(provider->rdma_get_request(listener, &child), EAGAIN);
@@ -277,7 +277,7 @@ static void test_nonblocking(struct core_provider *provider)
 	REFUSED(provider->rdma_disconnect(client), EAGAIN);
 	take_event(provider, child, RDMA_CM_EVENT_DISCONNECTED);
 	CHECK(!provider->rdma_destroy_id(child));
-	/* An event that is no request is read as well, and kept as the last one. */
+	/* An event that is not a request is read as well, and kept as the last one. */
 	wait_readable(client->channel);
 	REFUSED(provider->rdma_get_request(client, &child), EINVAL);
 	CHECK(client->event && client->event->event == RDMA_CM_EVENT_DISCONNECTED);
@@ -290,7 +290,7 @@ static void test_migrate(struct core_provider *provider)
 	struct setup setup = requested(provider, PORT);
 	struct rdma_event_channel *other = create_channel(provider);
 
-	/* An unread event moves along, and what comes after goes to the new channel. */
+	/* An unread event moves along, and later events go to the new channel. */
 	CHECK(!provider->rdma_reject(setup.child, "no", 2));
 	wait_readable(setup.active);
 	CHECK(!provider->rdma_migrate_id(setup.client, other));
@@ -312,7 +312,7 @@ static void test_migrate(struct core_provider *provider)
 	destroy_id(&setup, &setup.client);
 	expect_status(&setup, setup.passive, RDMA_CM_EVENT_REJECTED, 28);
 
-	/* The requests of a listener that moves are read on its new channel, and their ids live there. */
+	/* The requests of a listener that moves are read on its new channel, which is that of their ids. */
 	CHECK(!provider->rdma_migrate_id(setup.listener, other));
 	destroy_id(&setup, &setup.child);
 	setup.client = resolved_client(provider, setup.active, PORT);
@@ -348,7 +348,7 @@ static void test_destroy_with_guests(struct core_provider *provider)
 	finish(&setup);
 }
 
-/* What librdmacm would wait for without end is an error that says what it waits for. */
+/* Where librdmacm would wait forever, the call fails with a sentence that says what it waits for. */
 static void test_bounds(struct core_provider *provider)
 {
 	struct sockaddr_storage address = local_address(PORT);

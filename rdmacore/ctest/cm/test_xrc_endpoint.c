@@ -1,6 +1,6 @@
 /*
- * Extended reliable connections made by the connection manager: what rdma_xserver and rdma_xclient of librdmacm do, the
- * two of them as threads of one process, over both links.
+ * Extended reliable connections made by the connection manager. Two threads of one process do what rdma_xserver and
+ * rdma_xclient of librdmacm do, over both links.
  */
 #include <arpa/inet.h>
 #include <pthread.h>
@@ -15,7 +15,7 @@
 struct passive {
 	struct core_provider *provider;
 	struct rdma_cm_id *listener, *child;
-	uint32_t queue; /* of the shared queue, as its peer is told */
+	uint32_t queue; /* number of the shared queue, sent to the peer */
 	char memory[SIZE];
 };
 
@@ -29,7 +29,7 @@ static struct rdma_addrinfo *get_info(struct core_provider *provider, int flags,
 	return info;
 }
 
-/* A queue of the id, whose domain and completion queue it finds by itself. */
+/* A shared queue of the id, created with the default domain and completion queue. */
 static void make_shared_queue(struct passive *passive)
 {
 	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 4, .max_sge = 1}};
@@ -109,7 +109,7 @@ static void test_endpoints(struct core_provider *provider)
 	provider->rdma_destroy_ep(passive.listener);
 }
 
-/* Who listens for one type of queue pair refuses requests of another. */
+/* A listener for one type of queue pair rejects requests of others. */
 static void test_other_types(struct core_provider *provider)
 {
 	static const int types[] = {IBV_QPT_XRC_RECV, IBV_QPT_RC, IBV_QPT_UC};

@@ -1,4 +1,4 @@
-/* Requests in flat form by the builders of ibv_wr_post(3): each operation, what is wrong, all or nothing. */
+/* Requests in flat form by the builders of ibv_wr_post(3): each operation, errors, and all or nothing. */
 #include <pthread.h>
 
 #include "core/post.h"
@@ -218,7 +218,7 @@ static void test_data(struct bench *bench)
 	close_ends(&client, &server);
 }
 
-/* What the core finds wrong itself, in the last of 40 requests: none of them is posted. */
+/* Errors that the core finds itself, in the last of 40 requests: none of them is posted. */
 static void test_errors(struct bench *bench)
 {
 	struct core_sge list[CORE_WORK_ENTRIES + 2];
@@ -227,9 +227,9 @@ static void test_errors(struct bench *bench)
 		uint32_t opcode, flags, first, count;
 		int error;
 	} rows[] = {
-		{IBV_WR_SEND_WITH_INV, 0, 0, 1, -EOPNOTSUPP}, /* was not asked for */
+		{IBV_WR_SEND_WITH_INV, 0, 0, 1, -EOPNOTSUPP}, /* not requested at creation */
 		{CORE_WR_FLUSH, 0, 0, 1, -EOPNOTSUPP},
-		{IBV_WR_BIND_MW, 0, 0, 1, -EINVAL}, /* cannot be said */
+		{IBV_WR_BIND_MW, 0, 0, 1, -EINVAL}, /* not possible in the flat form */
 		{IBV_WR_TSO, 0, 0, 1, -EINVAL},
 		{77, 0, 0, 1, -EINVAL},
 		{UINT32_MAX, 0, 0, 1, -EINVAL},
@@ -259,7 +259,7 @@ static void test_errors(struct bench *bench)
 		wrs[39].num_sge = rows[row].count;
 		CHECK(build(&client, wrs, 40, list, CORE_WORK_ENTRIES + 2) == rows[row].error);
 	}
-	/* Of a guest: outside the memory that it may name. */
+	/* A guest's: outside of its memory. */
 	CHECK(core_build_send(bench->provider, client.qp, client.operations, wrs, 1, list, 1, NULL, 8,
 			      &posted) == -EFAULT && !posted);
 	CHECK(!build(&client, NULL, 0, NULL, 0));
@@ -330,7 +330,7 @@ static void test_datagrams(struct bench *bench)
 	close_ends(&client, &server);
 }
 
-/* A window bound by the builder, used, and its key ended by the peer and by the one who bound it. */
+/* A window that the builder binds. It is used, and the peer or the owner invalidates its key. */
 static void test_windows(struct bench *bench)
 {
 	struct core_sge list[] = {entry(bench, SOURCE, 8)};
@@ -399,7 +399,7 @@ static void test_flush(struct bench *bench)
 		wrs[index].rkey = mr->rkey;
 		wrs[index].placement = CORE_FLUSH_GLOBAL;
 	}
-	wrs[1].num_sge = 2; /* sixteen bytes, of which the second entry says no more than the length */
+	wrs[1].num_sge = 2; /* sixteen bytes; only the length of the second entry counts */
 	wrs[2].selectivity = CORE_FLUSH_MR;
 	wrs[2].num_sge = 0;
 	CHECK(!build(&client, wrs, 3, list, 3));
@@ -429,7 +429,7 @@ static void test_flush(struct bench *bench)
 	CHECK(!bench->provider->ibv_dereg_mr(mr));
 }
 
-/* A provider may leave out what it was not asked for, and even what it was. */
+/* A provider may lack builders that were not requested, and even some that were. */
 static void test_absent(struct bench *bench)
 {
 	struct core_sge list[] = {entry(bench, SOURCE, 8)};
@@ -453,7 +453,7 @@ static void test_absent(struct bench *bench)
 	close_ends(&client, &server);
 }
 
-#define POSTS (2 * BENCH_DEPTH) /* of both threads as many completions as there is room for */
+#define POSTS (2 * BENCH_DEPTH) /* completions of both threads that there is room for */
 
 static void *post_many(void *argument)
 {

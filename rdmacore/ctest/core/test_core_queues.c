@@ -1,4 +1,4 @@
-/* The flat core's extended queues beside its plain ones: fields, time stamps, portions. */
+/* The flat core's extended queues compared with its plain ones: fields, time stamps, portions. */
 #include <endian.h>
 #include <time.h>
 
@@ -180,7 +180,7 @@ static void test_stamps(struct bench *bench)
 	close_side(&server);
 }
 
-/* What a queue was not made with is 0, and what there is is taken in portions. */
+/* Fields that the queue was not created with are 0, and completions are taken in portions. */
 static void test_few_fields(struct bench *bench)
 {
 	struct ibv_sge sge = bench_sge(bench, 0, 24);

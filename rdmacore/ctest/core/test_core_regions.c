@@ -1,6 +1,6 @@
 /*
- * Regions that change in the flat core while a peer writes to them, regions with addresses of their own, and the
- * small questions to a device.
+ * Regions that change in the flat core while a peer writes to them, regions with addresses of their own, and small
+ * queries of a device.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -24,7 +24,7 @@ struct stage {
 	struct ibv_mr *mr;
 	uint32_t key;
 	_Atomic uint64_t written;
-	enum ibv_wc_status end; /* of the write that was refused */
+	enum ibv_wc_status end; /* of the rejected write */
 };
 
 static uint8_t *area(const struct stage *stage, int index)
@@ -90,7 +90,7 @@ static void test_change(struct bench *bench, int flags)
 	await_writes(&stage);
 	CHECK(!change(&stage, flags, &outcome) && outcome == CORE_REREG_NEW);
 	CHECK(area(&stage, 0)[0] == FIRST);
-	memset(area(&stage, 0), 0, AREA); /* ours again */
+	memset(area(&stage, 0), 0, AREA); /* only this thread uses it again */
 	CHECK(!pthread_join(writer, NULL));
 	CHECK(stage.end == IBV_WC_REM_ACCESS_ERR);
 	for (int i = 0; i < 2 * AREA; i++)
@@ -104,7 +104,7 @@ static void test_change(struct bench *bench, int flags)
 	CHECK(!core_dealloc_pd(bench->provider, stage.pd));
 }
 
-/* A refusal says what is left of the region. */
+/* After a failure the call reports what is left of the region. */
 static void test_refusals(struct bench *bench)
 {
 	struct core_provider *provider = bench->provider;
@@ -166,7 +166,7 @@ static int registers(struct bench *bench, void *address, size_t length, int acce
 	return result;
 }
 
-/* What is not there, or not to be written, cannot be registered, however long the rest of it is. */
+/* Memory that is not mapped, or not writable, cannot be registered, however long the rest of it is. */
 static void test_absent(struct bench *bench)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE), lengths[] = {3 * page, 64 * page};

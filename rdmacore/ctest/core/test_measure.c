@@ -136,7 +136,7 @@ static void vary(struct core_measure_spec *spec, int variant)
 		spec->burst = 10;
 		spec->completion = CORE_MEASURE_EVENT;
 		break;
-	case 6: /* as little room as there can be */
+	case 6: /* the smallest queues that are possible */
 		spec->depth = 1;
 		spec->receive_depth = two_sided ? 1 : 0;
 		break;
@@ -200,7 +200,7 @@ static void test_samples(const struct pair *pair)
 	core_measure_free(measure);
 }
 
-/* The two ends as if in two processes: each knows the spec, and nothing but the wire. */
+/* Both ends as if in two processes: they share only the spec and the network. */
 static void run_elsewhere(const struct pair *pair, const struct core_measure_spec *spec)
 {
 	struct core_measure_end active = end_of(pair, true), passive = end_of(pair, false);
@@ -209,7 +209,7 @@ static void run_elsewhere(const struct pair *pair, const struct core_measure_spe
 	struct core_measure_result result;
 
 	CHECK(!core_measure_prepare(here) && !core_measure_prepare(there));
-	/* The passive end waits for the first message of the active one, which has a connection and nothing else for it. */
+	/* The passive end waits for the first message of the active one, with which it only shares the connection. */
 	CHECK(!core_measure_start(there) && !core_measure_start(here));
 	CHECK(!measure_finished(here) && !measure_finished(there));
 	core_measure_get(here, 0, &result);
@@ -238,7 +238,7 @@ static void test_elsewhere(const struct pair *pair)
 				spec.completion = CORE_MEASURE_EVENT;
 			}
 			if (variant < 8 && spec.verify) {
-				/* Each message has its own memory, and devices have longer queues than were asked for. */
+				/* Each message has its own memory, and devices have longer queues than requested. */
 				spec.depth = 8;
 				spec.receive_depth = spec.operation == IBV_WR_SEND ? 16 : 0;
 			}
@@ -246,7 +246,7 @@ static void test_elsewhere(const struct pair *pair)
 		}
 }
 
-/* As on iWARP, which soft is not: nothing but the device's word makes the difference. */
+/* As on iWARP, which soft does not have: only the device's type makes the difference. */
 static void test_without_immediate_data(const struct pair *pair)
 {
 	struct ibv_device *device = pair->client.id->verbs->device;
@@ -325,7 +325,7 @@ static void test_refusals(const struct pair *pair)
 #undef REFUSED
 }
 
-/* Looks at what runs until something was done, twice: what was counted does not become less. */
+/* Read the progress of a running measurement until it has advanced twice: counts never decrease. */
 static void look(struct core_measure *measure)
 {
 	const struct core_histogram *living = core_measure_histogram(measure, 0, 0);
@@ -395,7 +395,7 @@ static void test_errors(struct core_provider *provider)
 		pair_connect(&pair, provider, 7003, options);
 		ends[0] = end_of(&pair, true);
 		ends[1] = end_of(&pair, false);
-		if (wrong == 0) { /* no receives: nobody is there */
+		if (wrong == 0) { /* without receives, as without a peer */
 			spec.operation = IBV_WR_SEND;
 			spec.elsewhere = 1;
 			count = 1;
@@ -414,7 +414,7 @@ static void test_errors(struct core_provider *provider)
 	}
 }
 
-/* What comes is not what was to come: wrong contents, another length, somebody else's completion. */
+/* Unexpected messages: wrong contents, another length, another program's completion. */
 static void test_intruders(struct core_provider *provider)
 {
 	static const enum core_measure_stage stages[] = {CORE_MEASURE_CONTENTS, CORE_MEASURE_LENGTH,

@@ -1,4 +1,4 @@
-/* Measurements of connections: each at its own pace and in lockstep, cut short, and with nobody there. */
+/* Measurements of connections: each at its own pace and in lockstep, cancelled, and without a listener. */
 #include <poll.h>
 
 #include "ctest/support/check.h"

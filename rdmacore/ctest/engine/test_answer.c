@@ -1,7 +1,7 @@
 /*
- * On a wire an acknowledgement is there before any answer that was sent after it.  Here a sender that is held up on
- * its way to its completion is shown no answer either: another thread of its program would see one that belongs to a
- * request which it does not know yet to be sent.
+ * On a wire an acknowledgement arrives before any answer that is sent after it. Here an answer is not reported
+ * either while its sender is delayed before its completion. Otherwise another thread of its program would see the
+ * answer to a request that has not completed yet.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -22,12 +22,12 @@
 #define LENGTH 16
 #define LOOKS 20 /* a millisecond apart: an answer that is wrong takes a few microseconds */
 
-/* Where the asker finds its completions, and its receives. */
+/* The completion queues of the asking end, and its receives. */
 enum queues { QUEUES_APART, QUEUES_ONE_CQ, QUEUES_SHARED_RECEIVES, QUEUES };
 
 struct peer {
 	struct wire *wire;
-	struct side *side; /* whose memory it uses */
+	struct side *side; /* the side with the memory that it uses */
 	struct ibv_cq *send_cq, *recv_cq;
 	struct ibv_srq *srq; /* or NULL */
 	struct ibv_qp *qp;
@@ -103,8 +103,8 @@ static void look_again_soon(void)
 }
 
 /*
- * The question: a completion, or the last byte of a WRITE, which who waits for it reads while it is written, as
- * programs do; the thread sanitizer cannot know that this is meant.
+ * The question: a completion, or the last byte of a WRITE. The waiting thread reads it while it is written, as
+ * programs do; ThreadSanitizer cannot know that this is intended.
  */
 __attribute__((no_sanitize_thread)) static bool is_asked(const struct peer *peer, enum ibv_wr_opcode question)
 {
@@ -170,7 +170,7 @@ static void test(enum ibv_qp_type type, enum ibv_wr_opcode question, enum queues
 	receive(&asker);
 	receive(&answerer);
 
-	/* Held up where its completion is made; what it sends arrives. */
+	/* The sender is delayed before its completion; what it sends arrives. */
 	bare_hold(&soft_cq(asker.send_cq)->lock);
 	CHECK(!pthread_create(&asking, NULL, post, &asker));
 	while (!is_asked(&answerer, question))

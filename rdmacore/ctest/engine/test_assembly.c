@@ -1,6 +1,6 @@
 /*
- * Messages that come in parts, and what is no message: parts out of their order, of the wrong length, longer or
- * shorter than was said, with keys that end half way (IBTA 9.7.4.1).  And which datagrams are let through at all.
+ * Messages in parts, and wrong ones. Parts are in the wrong order, of the wrong length, or longer or shorter than
+ * announced. Keys become invalid half way (IBTA 9.7.4.1). Also which datagrams are accepted at all.
  */
 #include <sys/mman.h>
 
@@ -48,7 +48,7 @@ static const struct {
 		uint8_t opcode;
 		uint32_t length, total;
 	} parts[PARTS];
-	enum soft_syndrome syndrome; /* of the answer to the last of them; the others are fine */
+	enum soft_syndrome syndrome; /* of the answer to the last of them; the others are right */
 	int status; /* of the receive that the message took, or RECEIVED */
 } rows[] = {
 	{"a WRITE", {{SOFT_RDMA_WRITE_FIRST, MTU, 2 * MTU}, {SOFT_RDMA_WRITE_LAST, MTU, 0}}, SOFT_ACK, RECEIVED},
@@ -109,7 +109,7 @@ static void check_row(size_t row)
 						 rows[row].parts[place].total);
 		enum soft_syndrome expected = place == last ? rows[row].syndrome : SOFT_ACK;
 
-		packet.immediate = wire.b.mr->rkey; /* of SEND_LAST_INVALIDATE: no window's */
+		packet.immediate = wire.b.mr->rkey; /* SEND_LAST_INVALIDATE with a key that is no window's */
 		if (!wire_answer(&wire.b, &packet, &response) || response.syndrome != expected)
 			fprintf(stderr, "%s: part %d: 0x%x\n", rows[row].name, place, response.syndrome);
 		CHECK(response.syndrome == expected && response.psn == packet.psn);
@@ -127,7 +127,7 @@ static void check_row(size_t row)
 	wire_close(&wire);
 }
 
-/* A SEND says nowhere how long it is: the packet that makes it longer than a message can be is refused. */
+/* A SEND does not contain its length: the packet that makes it longer than the maximum is rejected. */
 static void test_endless_send(void)
 {
 	struct ibv_sge list[SOFT_MAX_SGE];
@@ -166,7 +166,7 @@ static void test_endless_send(void)
 	wire_close(&wire);
 }
 
-/* What the key stood for goes, or gets smaller, while the message is coming: not one byte more. */
+/* The memory of the key is deregistered, or gets smaller, while the message arrives: no further byte is written. */
 static void test_key_goes(void)
 {
 	for (int way = 0; way < 3; way++) {
@@ -258,8 +258,8 @@ static void close_shared(struct wire *wire, struct ibv_srq *srq)
 }
 
 /*
- * A message that took a receive from a shared queue and is not whole: over an unreliable connection the next one
- * has it; when the queue pair fails it is flushed, and nobody else gets it.
+ * A message that took a receive from a shared queue and is not complete. Over an unreliable connection the next
+ * message uses the receive; when the queue pair fails, it is flushed, and no other queue pair gets it.
  */
 static void test_shared_receive(bool reliable)
 {
@@ -293,7 +293,10 @@ static void test_shared_receive(bool reliable)
 	close_shared(&wire, srq);
 }
 
-/* A WRITE that is refused at its last packet, which has taken a receive: that ends, and nobody else gets it. */
+/*
+ * A WRITE that is rejected at its last packet, which has taken a receive: the receive completes, and no other queue
+ * pair gets it.
+ */
 static void test_shared_receive_of_write(void)
 {
 	struct soft_packet packet, response;
@@ -324,7 +327,7 @@ static void test_shared_receive_of_write(void)
 
 static const struct {
 	const char *name;
-	size_t place; /* of the byte that is changed */
+	size_t place; /* of the changed byte */
 	uint8_t byte;
 	bool executed;
 } changes[] = {
@@ -361,7 +364,7 @@ static void test_let_through(void)
 	}
 }
 
-/* An answer of somebody else is none. */
+/* An answer of another queue pair is dropped. */
 static void test_answer_of_another(void)
 {
 	struct soft_packet packet = {.opcode = SOFT_ACKNOWLEDGE, .syndrome = SOFT_ACK, .psn = FIRST_PSN};
@@ -382,8 +385,8 @@ static void test_answer_of_another(void)
 	wire_close(&wire);
 }
 
-/* Who refuses a request is in ERR without being asked again, and its receives are flushed. */
-static void test_settled(void)
+/* A queue pair that rejects a request is in ERR at once, and its receives are flushed. */
+static void test_rejects_in_err(void)
 {
 	struct soft_packet packet;
 	struct wire wire;
@@ -398,7 +401,10 @@ static void test_settled(void)
 	wire_close(&wire);
 }
 
-/* A request comes that asks for an acknowledgement, and the program answers it: whether that goes with the answer. */
+/*
+ * A request that asks for an acknowledgement comes, and the program answers it: whether the acknowledgement is sent
+ * with the answer.
+ */
 static bool request_and_answer(struct soft_qp *qp)
 {
 	struct soft_packet response;
@@ -424,7 +430,10 @@ static int joined(struct soft_qp *qp)
 	return count;
 }
 
-/* Whether the peer waits for an acknowledgement is tried, seldom if it does; and who does not gets few. */
+/*
+ * Tries find out whether the peer waits for acknowledgements. They are rare if it does; if it does not, it gets few
+ * acknowledgements.
+ */
 static void test_ack_delay(void)
 {
 	struct soft_packet response;
@@ -438,7 +447,7 @@ static void test_ack_delay(void)
 	CHECK(!soft_ack_is_piggybacked(qp) && !soft_ack_waits(qp, false) && !soft_ack_waits(qp, true));
 	first = joined(qp);
 	CHECK(first > 0);
-	/* It waits in vain, and is due; the next try comes later. */
+	/* It has waited without success and is due; the next try comes later. */
 	CHECK(!soft_ack_waits(qp, true) && soft_assembly_acknowledge(qp, &response));
 	CHECK(joined(qp) > first);
 	/* The next request comes without it. */
@@ -447,7 +456,7 @@ static void test_ack_delay(void)
 		CHECK(late < 100);
 	CHECK(late > 8);
 	CHECK(joined(qp) == 0);
-	/* A repeated request says that the peer waits. */
+	/* A repeated request means that the peer waits. */
 	CHECK(soft_ack_waits(qp, false));
 	soft_ack_delay_end(qp->segmentation);
 	CHECK(!soft_ack_waits(qp, false) && soft_assembly_acknowledge(qp, &response));
@@ -468,7 +477,7 @@ int main(void)
 	test_shared_receive_of_write();
 	test_let_through();
 	test_answer_of_another();
-	test_settled();
+	test_rejects_in_err();
 	test_ack_delay();
 	return 0;
 }

@@ -1,7 +1,4 @@
-/*
- * Compare and swap, fetch and add, atomic write: what they do, what refuses them, and that a duplicate does
- * nothing.
- */
+/* Compare and swap, fetch and add, atomic write: their effects, their errors, and that a duplicate has no effect. */
 #include <pthread.h>
 
 #include "ctest/support/bare.h"
@@ -32,7 +29,7 @@ static void close_ends(struct ends *ends)
 	bare_destroy(&ends->server);
 }
 
-/* Where those with operands have their target is not where the others have it. */
+/* Requests with operands have their target in other fields than the others. */
 static void aim(struct ibv_send_wr *wr, uint64_t address, uint32_t rkey)
 {
 	if (wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP) {
@@ -104,7 +101,7 @@ static void test_operations(struct bench *bench)
 	CHECK(wc.opcode == IBV_WC_COMP_SWAP && wc.byte_len == 8);
 	CHECK(*word(bench, RESULT) == (UINT64_C(1) << 40) + 5 && *word(bench, TARGET) == 7);
 
-	/* Another value than the one expected: it comes back, and nothing is swapped. */
+	/* Another value than the expected one is returned, and nothing is swapped. */
 	wr = atomic(bench, IBV_WR_ATOMIC_CMP_AND_SWP, &sge, 8, 9);
 	CHECK(!bare_post(&ends.client, &wr));
 	expect_wc(&ends.client, 1, IBV_WC_SUCCESS);
@@ -193,8 +190,8 @@ static void test_duplicate(struct bench *bench)
 }
 
 /*
- * While the answer to a READ is lost, a fenced request waits for it and so does a READ beyond
- * max_rd_atomic; a plain one does not.
+ * While the answer to a READ is lost, a fenced request waits for it. So does a READ beyond max_rd_atomic. A plain
+ * request does not.
  */
 static void test_fence_and_depth(struct bench *bench)
 {
@@ -231,7 +228,7 @@ static void test_fence_and_depth(struct bench *bench)
 
 struct adder {
 	struct ends ends;
-	size_t result; /* where its results come, which is nobody else's */
+	size_t result; /* where its results are written; used by no other thread */
 };
 
 static void *add(void *argument)
@@ -299,7 +296,7 @@ static void test_atomic_write(struct bench *bench)
 	close_ends(&ends);
 }
 
-/* The answer is lost, and before the request is sent again somebody else has written. */
+/* The answer is lost, and another write comes before the request is repeated. */
 static void test_atomic_write_duplicate(struct bench *bench)
 {
 	struct ibv_sge sge = bench_sge(bench, RESULT, 8);

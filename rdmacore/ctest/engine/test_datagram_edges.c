@@ -1,4 +1,4 @@
-/* Datagrams over both links: who gets them and who does not, by address, by state, by service, by group. */
+/* Datagrams over both links: which queue pairs get them and which do not, by address, state, service and group. */
 #include "ctest/support/check.h"
 #include "ctest/support/sim_wire.h"
 #include "soft/engine/calls.h"
@@ -16,7 +16,7 @@
 static const union ibv_gid group = {.raw = {[10] = 0xff, [11] = 0xff, [12] = 239, [15] = 5}};
 static const union ibv_gid elsewhere = {.raw = {[10] = 0xff, [11] = 0xff, [12] = 10, [13] = 99, [15] = 1}};
 
-/* Where side's datagrams go: on the local link, the addresses are those of the loopback. */
+/* The address of side's datagrams: on the local link, that of the loopback. */
 static union ibv_gid address_of(const struct side *side, bool local)
 {
 	static const union ibv_gid loopback = {.raw = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}};
@@ -48,8 +48,8 @@ static int completions(struct side *side)
 	return soft_poll_cq(side->cq, 8, wcs);
 }
 
-/* Whoever may not hear it, the sender has sent it. */
-static void check_heard(struct wire *wire, bool heard)
+/* The send completes, whether a queue pair receives it or not. */
+static void check_received(struct wire *wire, bool heard)
 {
 	wire_completion(&wire->a, IBV_WC_SUCCESS);
 	CHECK(completions(&wire->b) == heard);
@@ -65,11 +65,11 @@ static void test_addresses(bool local)
 	own = address_of(&wire.b, local);
 	wire_receive(&wire.b, 4096);
 	send_to(&wire, &elsewhere, wire.b.qp->qp_num);
-	check_heard(&wire, false);
+	check_received(&wire, false);
 	send_to(&wire, &own, wire.b.qp->qp_num ^ 1);
-	check_heard(&wire, false);
+	check_received(&wire, false);
 	send_to(&wire, &own, wire.b.qp->qp_num);
-	check_heard(&wire, true);
+	check_received(&wire, true);
 	wire_close(&wire);
 }
 
@@ -77,7 +77,7 @@ static void test_addresses(bool local)
 static void test_states(bool local)
 {
 	for (int state = IBV_QPS_RESET; state <= IBV_QPS_ERR; state++) {
-		bool hears = state >= IBV_QPS_RTR && state <= IBV_QPS_SQE;
+		bool receives = state >= IBV_QPS_RTR && state <= IBV_QPS_SQE;
 		union ibv_gid own;
 		struct wire wire;
 
@@ -86,7 +86,7 @@ static void test_states(bool local)
 		wire_receive(&wire.b, 4096);
 		atomic_store(&soft_qp(wire.b.qp)->state, state);
 		send_to(&wire, &own, wire.b.qp->qp_num);
-		check_heard(&wire, hears);
+		check_received(&wire, receives);
 		atomic_store(&soft_qp(wire.b.qp)->state, IBV_QPS_RTS);
 		wire_close(&wire);
 	}
@@ -127,7 +127,7 @@ static void test_services(bool local)
 	wire_close(&wire);
 }
 
-/* Who sends to a group that it is in hears itself, unless it was made not to (ibv_create_qp_ex(3)). */
+/* A sender in its own group receives its datagram, unless it was created not to (ibv_create_qp_ex(3)). */
 static void test_own_group(bool local)
 {
 	for (int blocked = 0; blocked < 2; blocked++) {
@@ -148,7 +148,7 @@ static void test_own_group(bool local)
 		sim_ready(wire.a.qp);
 		CHECK(!soft_attach_mcast(wire.a.qp, &group, 0));
 		CHECK(!soft_attach_mcast(wire.b.qp, &group, 0));
-		CHECK(!soft_attach_mcast(wire.b.qp, &group, 0)); /* it gets each datagram once all the same */
+		CHECK(!soft_attach_mcast(wire.b.qp, &group, 0)); /* it still gets each datagram once */
 		wire_receive(&wire.a, 4096);
 		wire_receive(&wire.b, 4096);
 		wire_receive(&wire.b, 4096);
@@ -164,7 +164,7 @@ static void test_own_group(bool local)
 	}
 }
 
-/* One of a group fails over what it is sent; the others have it all the same. */
+/* One member of a group fails because of a datagram; the others still get it. */
 static void test_group_fails_apart(bool local)
 {
 	struct ibv_qp *others[2];
@@ -196,7 +196,7 @@ static void test_group_fails_apart(bool local)
 	wire_close(&wire);
 }
 
-/* A datagram that ends whom it is sent to ends neither the sender nor the list that it stood in. */
+/* A datagram that makes its receiver fail changes neither the sender nor the rest of its list. */
 static void test_list_goes_on(bool local)
 {
 	struct ibv_sge sge;
@@ -233,7 +233,7 @@ static void test_list_goes_on(bool local)
 	wire_close(&wire);
 }
 
-/* Paths that lead nowhere (soft_ah_check): the address of nobody, and one of the other family than the own GID. */
+/* Invalid paths (soft_ah_check): an unspecified address, and one of another family than the own GID. */
 static void test_nobody(struct wire *wire)
 {
 	const struct {
@@ -257,7 +257,7 @@ static void test_nobody(struct wire *wire)
 	}
 }
 
-/* What cannot be posted, attached or made an address of. */
+/* Requests, groups and address handles that are rejected. */
 static void test_refused(void)
 {
 	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND}, *bad;
@@ -268,7 +268,7 @@ static void test_refused(void)
 	struct wire wire;
 
 	wire_open_on(&wire, true, IBV_QPT_UD, 4);
-	CHECK(soft_post_send(wire.a.qp, &wr, &bad) == EINVAL && bad == &wr); /* to nobody */
+	CHECK(soft_post_send(wire.a.qp, &wr, &bad) == EINVAL && bad == &wr); /* no address handle */
 	connected = sim_qp(wire.a.host, IBV_QPT_RC, wire.a.cq, 1);
 	CHECK(soft_attach_mcast(connected, &group, 0) == EINVAL);
 	CHECK(soft_attach_mcast(wire.a.qp, &elsewhere, 0) == EINVAL);
@@ -281,7 +281,7 @@ static void test_refused(void)
 		CHECK(!soft_create_ah(wire.a.host->pd, &attr) && errno == (wrong == 2 ? ENODATA : EINVAL));
 	}
 	test_nobody(&wire);
-	/* A header that is none, a port that is none, and a completion that came with none. */
+	/* An invalid header, an invalid port, and a completion without a header. */
 	CHECK(soft_init_ah_from_wc(wire.a.host->context, 1, &wc, &grh, &attr) && errno == EINVAL);
 	((uint8_t *)&grh)[0] = 0x60;
 	CHECK(!soft_init_ah_from_wc(wire.a.host->context, 1, &wc, &grh, &attr));

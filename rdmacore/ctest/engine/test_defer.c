@@ -1,6 +1,6 @@
 /*
- * Nobody copies for ever: of what a send queue asks for a call does a part, the timers' thread the rest, and in
- * between timers that are due have their turn.  In virtual time, and then with the thread.
+ * No call copies forever: a call does a part of a send queue, the timers' thread does the rest, and due timers run in
+ * between. In virtual time, and then with the thread.
  */
 #include <stdint.h>
 #include <sys/mman.h>
@@ -12,7 +12,7 @@
 #include "soft/objects/qp.h"
 
 #define LENGTH (UINT64_C(64) << 20)
-#define MESSAGES 20 /* of which a call does most, but not all */
+#define MESSAGES 20 /* a call does most of them, but not all */
 
 struct drain {
 	struct bench bench;
@@ -126,7 +126,7 @@ static void test_turns(void)
 	close_provider(provider);
 }
 
-/* What is not sent yet goes with its queue pair. */
+/* Requests that are not sent yet end with their queue pair. */
 static void test_end(bool reset)
 {
 	struct core_provider *provider = open_soft(false);

@@ -1,6 +1,6 @@
 /*
- * Keys and ranges at every edge, over the local link and over the packets link: the right status, and not one byte
- * that is not meant changes.  What is refused ends a connection, so each row has one of its own.
+ * Keys and ranges at each edge, over the local link and the link packets: the right status, and no other byte
+ * changes. A rejected request ends the connection, so each row has its own.
  */
 #include "ctest/support/check.h"
 #include "ctest/support/sim_wire.h"
@@ -26,12 +26,12 @@ struct target {
 	uint32_t key;
 };
 
-static void settle(struct wire *wire)
+static void drain(struct wire *wire)
 {
 	sim_net_run(&wire->net, UINT64_MAX);
 }
 
-/* A type 2 window is good for that queue pair of side b alone. */
+/* A type 2 window is valid only for that queue pair of side b. */
 static void bind_window(struct target *target, struct ibv_qp *qp, enum ibv_mw_type type)
 {
 	struct side *b = &target->wire.b;
@@ -74,7 +74,7 @@ static void close_target(struct target *target)
 	wire_close(&target->wire);
 }
 
-/* Of side b's memory nothing but that many bytes there may have changed. */
+/* In side b's memory, at most that many bytes at that offset have changed. */
 static void check_changed(const struct target *target, uint64_t first, uint64_t length)
 {
 	for (uint64_t byte = 0; byte < WIRE_SIZE; byte++)
@@ -106,7 +106,7 @@ static void post(struct target *target, enum ibv_wr_opcode opcode, uint64_t addr
 		wr.wr.rdma.rkey = key;
 	}
 	CHECK(!soft_post_send(a->qp, &wr, &bad));
-	settle(&target->wire);
+	drain(&target->wire);
 }
 
 /* FLUSH is in test_placement.c. */
@@ -142,7 +142,7 @@ static const struct range ranges[] = {
 	{UINT64_MAX - SIZE + 1, SIZE, true, false, IBV_WC_REM_ACCESS_ERR},
 	{UINT64_MAX - 10, WIRE_SIZE, true, false, IBV_WC_REM_ACCESS_ERR},
 	{0, 1, true, false, IBV_WC_REM_ACCESS_ERR},
-	/* Nothing is nowhere: IBTA 9.7.5.2.6. */
+	/* An empty range may be anywhere: IBTA 9.7.5.2.6. */
 	{0, 0, true, false, IBV_WC_SUCCESS},
 	{UINT64_MAX, 0, true, false, IBV_WC_SUCCESS},
 	{0, 8, false, true, IBV_WC_SUCCESS},
@@ -190,7 +190,7 @@ static void test_ranges(void)
 
 enum wrong_key {
 	NO_KEY, NEIGHBOUR, UNKNOWN, ALL_ONES, DEREGISTERED, OTHER_DOMAIN, WITHOUT_RIGHT, FREE_WINDOW,
-	ANOTHERS_WINDOW, BOUND_WINDOW /* good for others, not for one's own lists */, WRONG_KEYS
+	ANOTHERS_WINDOW, BOUND_WINDOW /* valid for others, not for its own lists */, WRONG_KEYS
 };
 
 static int right_of(enum ibv_wr_opcode opcode)
@@ -206,7 +206,7 @@ static int right_of(enum ibv_wr_opcode opcode)
 	}
 }
 
-/* A queue pair of side b that is ready, and connected to nobody. */
+/* A queue pair of side b that is ready, and connected to none. */
 static struct ibv_qp *make_stranger(struct target *target)
 {
 	struct sim_path path = {.mtu = IBV_MTU_1024, .depth = 4};
@@ -271,7 +271,7 @@ static void test_keys(bool local)
 
 /* --- one's own memory ------------------------------------------------------------------------- */
 
-/* As a source, as a READ's sink, and as a receive: beyond what is registered, nothing is sent or written. */
+/* As a source, as a READ's sink, and as a receive: outside of registered memory nothing is sent or written. */
 static void test_own_memory(bool local)
 {
 	static const struct {
@@ -299,19 +299,19 @@ static void test_own_memory(bool local)
 			wr.wr.rdma.rkey = target.wire.a.mr->rkey;
 			if (way < 2) {
 				CHECK(!soft_post_send(target.wire.b.qp, &wr, &bad));
-				settle(&target.wire);
+				drain(&target.wire);
 				wire_completion(&target.wire.b,
 						rows[row].fine ? IBV_WC_SUCCESS : IBV_WC_LOC_PROT_ERR);
 			} else {
 				CHECK(!soft_post_recv(target.wire.b.qp, &receive, &bad_receive));
 				wire_post(&target.wire.a, &target.wire.b, IBV_WR_SEND, rows[row].length);
-				settle(&target.wire);
+				drain(&target.wire);
 				wire_completion(&target.wire.b,
 						rows[row].fine ? IBV_WC_SUCCESS : IBV_WC_LOC_PROT_ERR);
 				wire_completion(&target.wire.a,
 						rows[row].fine ? IBV_WC_SUCCESS : IBV_WC_REM_OP_ERR);
 			}
-			/* What comes in several packets may be there up to the one that does not fit. */
+			/* If it comes in several packets, those before the one that does not fit may be written. */
 			check_changed(&target, FIRST, way ? SIZE : 0);
 			close_target(&target);
 		}
@@ -374,7 +374,7 @@ static void check_own_key(enum wrong_key wrong, size_t way, bool local)
 		wire_receive(a, 64);
 		CHECK(!soft_post_send(b->qp, &wr, &bad));
 	}
-	settle(&target.wire);
+	drain(&target.wire);
 	wire_completion(b, fine ? IBV_WC_SUCCESS : IBV_WC_LOC_PROT_ERR);
 	if (ways[way].receives)
 		wire_completion(a, IBV_WC_REM_OP_ERR);
@@ -415,14 +415,14 @@ static void test_empty_entries(bool local)
 	wr.num_sge = receive.num_sge = 4;
 	CHECK(!soft_post_recv(target.wire.b.qp, &receive, &bad_receive));
 	CHECK(!soft_post_send(target.wire.a.qp, &wr, &bad));
-	settle(&target.wire);
+	drain(&target.wire);
 	wire_completion(&target.wire.a, IBV_WC_SUCCESS);
 	CHECK(wire_completion(&target.wire.b, IBV_WC_SUCCESS).byte_len == 8);
 	check_changed(&target, FIRST, 4);
 	close_target(&target);
 }
 
-/* What cannot be registered (ibv_reg_mr(3)): the remote rights that write need the local one. */
+/* Registrations that fail (ibv_reg_mr(3)): remote rights to write need the local one. */
 static void test_registration(void)
 {
 	static _Alignas(4096) uint8_t memory[64];

@@ -1,6 +1,6 @@
 /*
- * Programs and guests that mean harm: lists longer than a queue pair was made for, lengths whose sum wraps around,
- * codes that are no codes, and queue pairs that send where they are not connected.  Run under AddressSanitizer.
+ * Hostile programs and guests. They pass lists longer than a queue pair allows, lengths with a sum that wraps, and
+ * invalid codes. Their queue pairs send to others than their peer. Run under AddressSanitizer.
  */
 #include <netinet/in.h>
 
@@ -16,7 +16,7 @@
 /* More than any queue pair has room for. */
 #define TOO_MANY 64
 
-/* What the caller believes about a request that is done here: it has no list, so none may be copied. */
+/* A request that is executed locally has no list, so none may be copied, whatever its fields contain. */
 static void test_lists_of_local_requests(struct bench *bench)
 {
 	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_LOCAL_INV, IBV_WR_BIND_MW};
@@ -41,7 +41,7 @@ static void test_lists_of_local_requests(struct bench *bench)
 			CHECK(bare_post(&a, &wr) == EINVAL);
 		}
 	}
-	/* As many as it may have: they are not looked at, and what is not bound cannot be invalidated. */
+	/* The maximum number of entries is not read, and an unbound window cannot be invalidated. */
 	for (int round = 0; round < 2 * BENCH_DEPTH; round++) {
 		struct ibv_send_wr wr = {.wr_id = 7, .opcode = IBV_WR_LOCAL_INV, .num_sge = 4, .sg_list = list,
 					 .invalidate_rkey = 0x4141};
@@ -128,7 +128,7 @@ static void test_list_after_inline_data(struct bench *bench, struct bare *bare, 
 	}
 }
 
-/* A setter may not write where a window's binding stands. */
+/* Setters of data must not overwrite a window's binding. */
 static void test_data_of_local_requests(struct bench *bench, struct ibv_qp_ex *qp)
 {
 	struct ibv_mw *mw = ibv_alloc_mw(bench->pd, IBV_MW_TYPE_2);
@@ -186,8 +186,8 @@ static void write_to(struct bare *bare, size_t offset, enum ibv_wc_status status
 }
 
 /*
- * A queue pair that names one which is connected to another: it knows the number, the keys and the next sequence
- * number, and is not heard.  An unreliable one has nobody to tell it so.
+ * A queue pair sends to one that is connected to another: it has the right number, keys and next sequence number. Its
+ * packets are dropped. An unreliable one gets no error.
  */
 static void test_foreign_packets(struct bench *bench, enum ibv_qp_type type)
 {
@@ -213,7 +213,7 @@ static void test_foreign_packets(struct bench *bench, enum ibv_qp_type type)
 	write_to(&stranger, 4096, unheard);
 	CHECK(!bench->memory[4096]);
 	expect_no_wc(&b);
-	/* The connection has noticed nothing. */
+	/* The connection is not affected. */
 	CHECK(!bare_post(&a, &send));
 	expect_wc(&a, 4, IBV_WC_SUCCESS);
 	expect_wc(&b, 5, IBV_WC_SUCCESS);
@@ -226,8 +226,8 @@ static void test_foreign_packets(struct bench *bench, enum ibv_qp_type type)
 }
 
 /*
- * The same where packets take time, and say of a connection neither who sent them.  The stranger is on the peer's own host, and
- * has the peer's next sequence number.
+ * The same over the link packets, where a packet of a connection does not name its sender. The attacker is on the
+ * peer's host, and has the peer's next sequence number.
  */
 static void test_foreign_packets_with_packets(enum ibv_qp_type type)
 {
@@ -283,7 +283,7 @@ static void test_peer_elsewhere(struct bench *bench)
 	bare_destroy(&other);
 }
 
-/* Codes have five bits; what has more is the most of them, and no shift. */
+/* Codes have five bits; larger ones count as the maximum, and never shift too far. */
 static void test_timeout_codes(struct core_provider *provider)
 {
 	struct rdma_event_channel *channel = create_channel(provider);

@@ -1,4 +1,4 @@
-/* The longest scatter/gather lists, the most inline data, and what is one more, over both links. */
+/* The longest scatter/gather lists, the most inline data, and one more, over both links. */
 #include "ctest/support/check.h"
 #include "ctest/support/sim_wire.h"
 #include "soft/objects/ah.h"
@@ -110,7 +110,7 @@ static void test_lists(bool local)
 	wire_close(&wire);
 }
 
-/* A datagram, whose header is one piece more. */
+/* A datagram. Its header is one more piece. */
 static void test_datagram_list(bool local)
 {
 	struct ibv_sge here[ENTRIES], there[ENTRIES];
@@ -144,7 +144,7 @@ static void test_datagram_list(bool local)
 	wire_close(&wire);
 }
 
-/* As much inline data as there can be; a byte more, and messages that are too long, are refused. */
+/* The maximum of inline data; one more byte, and messages that are too long, are rejected. */
 static void test_lengths(bool local)
 {
 	struct ibv_sge list[2] = {{0}};

@@ -1,6 +1,6 @@
 /*
- * FLUSH, which version 44 of rdma-core has no name for: what it waits for, and what refuses it.  And the value of an
- * ATOMIC_WRITE, which places as well.
+ * FLUSH, which version 44 of rdma-core does not define: what it waits for, and its errors. And the value of an
+ * ATOMIC_WRITE.
  */
 #include "ctest/support/bare.h"
 #include "ctest/support/check.h"
@@ -77,7 +77,7 @@ static void test_done(struct bench *bench)
 	close_ends(&ends);
 }
 
-/* The value is taken when the request is built (ibv_wr_post(3)): what becomes of its place is nobody's matter. */
+/* The value is read when the request is built (ibv_wr_post(3)); its memory may change afterwards. */
 static void test_atomic_value(struct bench *bench)
 {
 	uint64_t value = 0x0102030405060708, placed;
@@ -140,7 +140,7 @@ static void test_refused(struct bench *bench)
 	}
 }
 
-/* What cannot be asked at all. */
+/* Requests that cannot be posted. */
 static void test_malformed(struct bench *bench)
 {
 	static const struct {
@@ -165,7 +165,7 @@ static void test_malformed(struct bench *bench)
 			ibv_wr_set_sge(ends.builder, bench->mr->lkey, (uintptr_t)bench->memory, 8);
 		CHECK(ibv_wr_complete(ends.builder) == EINVAL);
 	}
-	/* struct ibv_send_wr has no place for what it is about. */
+	/* struct ibv_send_wr has no fields for it. */
 	CHECK(bare_post(&ends.client, &wr) == EINVAL);
 	expect_no_wc(&ends.client);
 	close_ends(&ends);

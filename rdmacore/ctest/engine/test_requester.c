@@ -1,6 +1,6 @@
 /*
- * The requester alone: what it makes of each answer, right, wrong, late or made up.  Nothing that it sends
- * arrives; what comes back is forged.
+ * The requester alone: how it handles each answer, right, wrong, late or forged. Nothing that it sends arrives; the
+ * answers are forged.
  */
 #include "ctest/support/check.h"
 #include "ctest/support/sim_wire.h"
@@ -14,7 +14,7 @@
 #define PSN 0xfffffe /* sim_wire.c: of side a's first request */
 #define ALWAYS 1000000
 #define FILL 0xc3
-#define NOTHING (-1) /* the answer is not one, and the request goes on waiting */
+#define NOTHING (-1) /* the answer is ignored, and the request still waits */
 
 static void open_deaf(struct wire *wire)
 {
@@ -99,7 +99,7 @@ static const struct {
 	{IBV_WR_RDMA_WRITE, SOFT_ACKNOWLEDGE, SOFT_NAK_REMOTE_OPERATIONAL, 0, 0, IBV_WC_REM_OP_ERR},
 	{IBV_WR_RDMA_READ, SOFT_ACKNOWLEDGE, SOFT_NAK_REMOTE_ACCESS, 0, 0, IBV_WC_REM_ACCESS_ERR},
 	{IBV_WR_RDMA_WRITE, SOFT_ACKNOWLEDGE, 0x7f, 0, 0, IBV_WC_BAD_RESP_ERR},
-	/* What was asked for, and what was not; an ACK alone is no answer to a READ. */
+	/* Right and wrong answers; an ACK alone does not answer a READ. */
 	{IBV_WR_RDMA_WRITE, SOFT_RDMA_READ_RESPONSE_ONLY, SOFT_ACK, 0, 8, IBV_WC_BAD_RESP_ERR},
 	{IBV_WR_RDMA_WRITE, SOFT_RDMA_READ_RESPONSE_ONLY, SOFT_ACK, 0, 0, IBV_WC_BAD_RESP_ERR},
 	{IBV_WR_RDMA_WRITE, SOFT_ATOMIC_ACKNOWLEDGE, SOFT_ACK, 0, 0, IBV_WC_BAD_RESP_ERR},
@@ -139,7 +139,7 @@ static void test_answers(void)
 			fprintf(stderr, "row %zu: status %d\n", row, status);
 		CHECK(status == answers[row].status);
 		if (status == NOTHING) {
-			/* A READ whose answer was lost is asked for again; nothing else is sent. */
+			/* A READ is requested again after its answer was lost. Nothing else is sent. */
 			bool lost = answers[row].asked == IBV_WR_RDMA_READ && answers[row].psn == 0;
 
 			CHECK(requester->wait == SOFT_WAIT_ACK && requester->posted == 1);
@@ -211,7 +211,7 @@ static void test_retries_come_back(void)
 	wire_close(&wire);
 }
 
-/* The ACK timer begins anew with every answer (IBTA 9.9.2.1.1): to the nanosecond. */
+/* Each answer restarts the ACK timer (IBTA 9.9.2.1.1), to the nanosecond. */
 static void test_timer_begins_anew(void)
 {
 	const uint64_t timeout = soft_ack_timeout(10), later = 24 * SOFT_MICROSECOND;
@@ -241,7 +241,7 @@ static void test_timer_begins_anew(void)
 
 /* --- the send queue --------------------------------------------------------------------------- */
 
-/* Completions come in order, also that of what cannot be sent at all. */
+/* Completions are in order, also that of a request that cannot be sent. */
 static void test_errors_wait_their_turn(void)
 {
 	struct wire wire;
@@ -282,7 +282,7 @@ static void test_inline(void)
 	wire_completion(&wire.a, IBV_WC_SUCCESS);
 	for (int byte = 0; byte < 128; byte++)
 		CHECK(wire.b.memory[byte] == (byte < 64 ? 1 : 2));
-	/* 128 bytes is what the queue pair was made for, and a READ brings nothing along. */
+	/* The queue pair allows 128 bytes, and a READ has no data of its own. */
 	sges[1].length = 65;
 	CHECK(soft_post_send(wire.a.qp, &wr, &bad) == EINVAL && bad == &wr);
 	sges[1].length = 1;
@@ -291,7 +291,7 @@ static void test_inline(void)
 	wire_close(&wire);
 }
 
-/* As many as it was made for; the first that there is no room for is named, and those before it are sent. */
+/* The maximum number of requests; *bad is the first one without room, and those before it are sent. */
 static void test_full(void)
 {
 	struct ibv_send_wr wrs[WIRE_DEPTH + 1], *bad = NULL;
@@ -304,7 +304,7 @@ static void test_full(void)
 						  .next = index < WIRE_DEPTH ? &wrs[index + 1] : NULL};
 	CHECK(soft_post_send(wire.a.qp, wrs, &bad) == ENOMEM && bad == &wrs[WIRE_DEPTH]);
 	CHECK(soft_packets_count(wire.net.sim).sent == WIRE_DEPTH);
-	sim_net_run(&wire.net, UINT64_MAX); /* nobody answers */
+	sim_net_run(&wire.net, UINT64_MAX); /* no answer */
 	for (uint64_t id = 0; id < WIRE_DEPTH; id++) {
 		CHECK(soft_poll_cq(wire.a.cq, 1, &wc) == 1 && wc.wr_id == id);
 		CHECK(wc.status == (id ? IBV_WC_WR_FLUSH_ERR : IBV_WC_RETRY_EXC_ERR));
@@ -313,7 +313,7 @@ static void test_full(void)
 	wire_close(&wire);
 }
 
-/* Who may have none outstanding asks for none (IBTA 10.8.2, initiator depth). */
+/* A queue pair that may have none outstanding sends none (IBTA 10.8.2, initiator depth). */
 static void test_no_depth(void)
 {
 	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD,
@@ -350,7 +350,7 @@ static void test_service_level(void)
 	wire_post(&wire.a, &wire.b, IBV_WR_SEND, 8);
 	wire_completion(&wire.a, IBV_WC_SUCCESS);
 	CHECK(wire_completion(&wire.b, IBV_WC_SUCCESS).sl == 5);
-	/* And a path that leads elsewhere leads nobody here. */
+	/* A path to another address does not lead to a queue pair here. */
 	attr.qp_state = IBV_QPS_SQD;
 	CHECK(!soft_modify_qp(wire.a.qp, &attr, IBV_QP_STATE));
 	attr.ah_attr.grh.dgid.raw[13] ^= 0x63;

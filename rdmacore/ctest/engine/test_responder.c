@@ -1,6 +1,6 @@
 /*
- * The responder alone, packet by packet: what an answer's headers say, what is refused and leaves memory as it
- * was, and what is not looked at.  Over the local link's queue pairs, and over those of a link with an MTU.
+ * The responder alone, packet by packet: the headers of answers, requests that are rejected without a change of
+ * memory, and packets that are ignored. For queue pairs of the local link, and of a link with an MTU.
  */
 #include "ctest/support/check.h"
 #include "ctest/support/sim_wire.h"
@@ -13,7 +13,7 @@
 #define RNR_TIMER 12
 #define FILL 0xc3
 #define MTU 1024u
-#define OLD_KEY (500 << 8 | 1) /* of a place that no key was ever made for */
+#define OLD_KEY (500 << 8 | 1) /* of a slot that was never used */
 
 static void open_wire(struct wire *wire, bool local, enum ibv_qp_type type)
 {
@@ -34,7 +34,7 @@ static struct soft_packet request(struct wire *wire, uint8_t opcode, uint32_t ps
 	};
 }
 
-/* --- what an answer says ---------------------------------------------------------------------- */
+/* --- headers of answers ------------------------------------------------------------------------- */
 
 /* One packet after the other: MSN counts the messages that were executed, once (IBTA 9.7.7.1). */
 static const struct {
@@ -71,7 +71,7 @@ static void test_answers(bool local)
 		struct soft_packet packet = request(&wire, exchanges[row].opcode,
 						    expected + (uint32_t)exchanges[row].psn);
 		bool nak = exchanges[row].syndrome != SOFT_ACK;
-		/* A duplicate of what has no answer of its own is told the newest. */
+		/* A duplicate without an answer of its own gets the newest one. */
 		bool newest = exchanges[row].answer == SOFT_ACKNOWLEDGE && exchanges[row].psn < 0;
 
 		if (exchanges[row].receive)
@@ -90,7 +90,7 @@ static void test_answers(bool local)
 	wire_close(&wire);
 }
 
-/* --- what is refused -------------------------------------------------------------------------- */
+/* --- rejected requests -------------------------------------------------------------------------- */
 
 struct change {
 	const char *name;
@@ -118,7 +118,7 @@ static const struct change changes[] = {
 	{"an answer", SOFT_ACKNOWLEDGE, SOFT_NAK_INVALID_REQUEST, .placement = 0},
 };
 
-/* Everything that side b's queue pair can be asked. */
+/* Allow all requests to side b's queue pair. */
 static void allow(struct wire *wire, unsigned int access)
 {
 	soft_qp(wire->b.qp)->attr.qp_access_flags = access;
@@ -165,7 +165,7 @@ static void test_refused(bool local)
 static const uint8_t responding[] = {SOFT_RDMA_READ_REQUEST, SOFT_COMPARE_SWAP, SOFT_FETCH_ADD,
 				     SOFT_ATOMIC_WRITE, SOFT_FLUSH};
 
-/* Who has no resources to answer with is not asked (IBTA 9.7.4.1.3). */
+/* Without responder resources, READs are rejected (IBTA 9.7.4.1.3). */
 static void test_no_resources(bool local)
 {
 	for (size_t row = 0; row < sizeof(responding); row++) {
@@ -182,7 +182,7 @@ static void test_no_resources(bool local)
 	}
 }
 
-/* A word whose address is fine, and whose memory is not where the processor has words. */
+/* A word with an aligned address, in memory that is not aligned. */
 static void test_crooked_memory(bool local)
 {
 	static const uint8_t opcodes[] = {SOFT_COMPARE_SWAP, SOFT_FETCH_ADD, SOFT_ATOMIC_WRITE};
@@ -206,7 +206,7 @@ static void test_crooked_memory(bool local)
 	}
 }
 
-/* --- what is asked for again ------------------------------------------------------------------ */
+/* --- repeated requests -------------------------------------------------------------------------- */
 
 /* The packets of a READ's answer: how many, each with the next number. */
 static uint32_t read_again(struct side *b, struct soft_packet packet, uint32_t from, uint32_t packets)
@@ -233,8 +233,8 @@ static uint32_t read_again(struct side *b, struct soft_packet packet, uint32_t f
 }
 
 /*
- * All of a READ, its end, its middle: what was executed is answered again (IBTA 9.7.5.1.3).  What reaches beyond
- * that was never asked for; and what is gone since is no error.
+ * All of a READ, its end, its middle. Executed requests are answered again (IBTA 9.7.5.1.3). A range beyond the first
+ * request is rejected. Memory that was deregistered since is no error.
  */
 static void test_read_again(void)
 {
@@ -258,7 +258,7 @@ static void test_read_again(void)
 	wire_close(&wire);
 }
 
-/* What was sent behind a message that found no receive comes again with it, so that nobody is told of a gap. */
+/* Packets after a message without a receive are repeated with it, so no NAK for a gap is sent. */
 static void test_behind_rnr(void)
 {
 	struct soft_packet packet, response;
@@ -279,9 +279,9 @@ static void test_behind_rnr(void)
 	wire_close(&wire);
 }
 
-/* --- what is not looked at -------------------------------------------------------------------- */
+/* --- ignored packets ---------------------------------------------------------------------------- */
 
-/* Before RTR and in ERR, and of another service: no answer, nothing written, no receive used up. */
+/* Before RTR and in ERR, and of another service: no answer, nothing written, no receive used. */
 static void test_dropped(bool local)
 {
 	static const struct {

@@ -1,10 +1,9 @@
 /*
- * The engine does no I/O: with everything set up, messages of all kinds go over a lossy packets link, and over the
- * local link, and while they do the process makes no system call, allocates nothing, and reads no clock but the
- * virtual one.
+ * The engine does no I/O. After the setup, messages of all kinds are sent over a lossy link packets, and over the
+ * local link. Meanwhile the process makes no system call, allocates nothing, and reads no clock but the virtual one.
  *
- * System calls are forbidden by the kernel (a seccomp filter: all but exit kill the process), and so is the clock
- * that needs none (the processor's counter), in a child, which tells by its exit whether it lived.
+ * The kernel forbids system calls: by a seccomp filter, all but exit kill the process. It also forbids the processor's
+ * counter, a clock that needs no system call. This happens in a child. Its exit status shows whether it survived.
  */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -41,7 +40,7 @@
 #define SANITIZED 0
 #endif
 
-#define ROUNDS (SANITIZED ? 10 : 50) /* what they watch takes them long */
+#define ROUNDS (SANITIZED ? 10 : 50) /* observed operations take long in sanitizer builds */
 
 static volatile int allocations;
 
@@ -101,7 +100,7 @@ static void watch_allocations(void)
 }
 #endif
 
-/* Every way to the time that is no system call goes through these; instructions of the processor: forbid_clock. */
+/* All clocks that need no system call are read by these; for instructions of the processor see forbid_clock. */
 #if !SANITIZED
 static volatile int readings;
 
@@ -187,9 +186,9 @@ static void close_side(struct side *side)
 	free(side->memory);
 }
 
-/* Nothing from here to watched may call CHECK, which prints by way of more than write. */
+/* From here to watched no code may call CHECK, which prints by more system calls than write. */
 
-static bool settle(struct world *world)
+static bool drain(struct world *world)
 {
 	struct ibv_wc wc;
 
@@ -241,10 +240,10 @@ static bool transfer(struct world *world, int service, enum ibv_wr_opcode opcode
 	}
 	if (opcode == IBV_WR_SEND_WITH_INV)
 		wr.invalidate_rkey = key;
-	/* What was lost has left its receive there, so that there may be no room for more. */
+	/* A lost message left its receive there, so there may be no room for more. */
 	if (takes && soft_post_recv(b->qps[service], &receive, &bad) && service == RC)
 		return false;
-	return perform(world, a, service, &wr) && settle(world);
+	return perform(world, a, service, &wr) && drain(world);
 }
 
 /* A window is bound, and its key ended by its owner. */
@@ -325,7 +324,7 @@ static int watched(struct world *world)
 	return fine ? 0 : FAILED;
 }
 
-/* What the child does, and how it ends. */
+/* The work of the child, and how it ends. */
 static int watch_child(int (*work)(struct world *world), struct world *world)
 {
 	int status;

@@ -94,7 +94,7 @@ static void test_gap(void)
 	wire_close(&wire);
 }
 
-/* The third of ten packets of a READ's answer is lost: the rest of it is asked for again. */
+/* The third of ten packets of a READ response is lost: the rest is requested again. */
 static void test_read_again(void)
 {
 	struct soft_fault fault = {.traffic = SOFT_FAULT_DATA, .directed = true, .probability = ALWAYS,
@@ -120,7 +120,7 @@ static void limit_window(struct wire *wire, uint32_t packets)
 	segmentation->window = segmentation->window_limit = segmentation->read_limit = packets;
 }
 
-/* A READ of more than the window is asked for in parts, two at once if the peer takes two, and no more of it is under way. */
+/* A READ of more than the window is requested in parts, two at once if the peer allows two, and never more. */
 static void test_read_in_parts(uint32_t depth)
 {
 	const uint32_t window = 8, packets = 61, at_once = depth == 1 ? window / 2 : window;
@@ -171,7 +171,7 @@ static void test_parts_are_lost(uint64_t seed)
 		memset(wire.a.memory, 0, WIRE_SIZE);
 		wire_post(&wire.a, &wire.b, IBV_WR_RDMA_READ, lengths[read]);
 		wire_post(&wire.a, &wire.b, IBV_WR_RDMA_READ, lengths[read] / 2);
-		/* Of what the READs have brought. */
+		/* Send data that the READs have fetched. */
 		sge = (struct ibv_sge){(uintptr_t)wire.a.memory, lengths[read] / 3, wire.a.mr->lkey};
 		CHECK(!soft_post_send(wire.a.qp, &write, &bad));
 		sim_net_run(&wire.net, UINT64_MAX);
@@ -199,7 +199,7 @@ static void test_not_ready(void)
 	wire_close(&wire);
 }
 
-/* Nobody hears us: after 4 timeouts of 4.194304 ms it is over. */
+/* No packet arrives: after 4 timeouts of 4.194304 ms the request fails. */
 static void test_cut(void)
 {
 	struct wire wire;
@@ -247,7 +247,7 @@ static void check_ipv6_header(const uint8_t *grh, const union ibv_gid *to)
 	CHECK(!memcmp(grh + sizeof(expected), to->raw, sizeof(to->raw)));
 }
 
-/* A datagram, its header, and the way back that the header tells; by IPv4 and by IPv6, and to a group. */
+/* A datagram, its header, and the path back from the header; by IPv4 and by IPv6, and to a group. */
 static void test_datagram(uint64_t seed)
 {
 	static const union ibv_gid group4 = {.raw = {[10] = 0xff, [11] = 0xff, [12] = 239, [15] = 5}};
@@ -279,7 +279,7 @@ static void test_datagram(uint64_t seed)
 	wire_close(&wire);
 }
 
-/* A bit that changes on the way is the end of the packet, and of nothing else. */
+/* A changed bit drops the packet, and has no other effect. */
 static void test_corrupt(void)
 {
 	struct soft_fault fault = {.traffic = SOFT_FAULT_DATA, .directed = true, .probability = ALWAYS,

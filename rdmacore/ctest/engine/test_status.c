@@ -1,6 +1,6 @@
 /*
- * Every status that a work completion can have: what makes it happen, or that nothing does, and why.  A status
- * that is new, or named twice, fails.
+ * Each status of a work completion: what causes it, or why nothing does. A status that is new, or named twice,
+ * fails.
  */
 #include "ctest/support/check.h"
 #include "ctest/support/sim_wire.h"
@@ -19,7 +19,7 @@ static void succeed(struct wire *wire)
 	wire_post(&wire->a, &wire->b, IBV_WR_RDMA_WRITE, 8);
 }
 
-/* The receiver says that it is too long, the sender that it was refused. */
+/* The receiver's status is "too long", the sender's "rejected". */
 static void send_too_much(struct wire *wire)
 {
 	wire_receive(&wire->b, 7);
@@ -66,7 +66,7 @@ static void invalidate_region(struct wire *wire)
 	CHECK(!soft_post_send(wire->a.qp, &wr, &bad));
 }
 
-/* What comes back is more than what was asked for. */
+/* The response is longer than requested. */
 static void answer_wrongly(struct wire *wire)
 {
 	uint8_t bytes[9] = {0};
@@ -111,11 +111,11 @@ static void send_to_nobody(struct wire *wire)
 
 static const struct {
 	enum ibv_wc_status status;
-	void (*make)(struct wire *wire); /* NULL: nothing does */
+	void (*make)(struct wire *wire); /* NULL: nothing causes it */
 	bool at_receiver;
 	enum ibv_qp_type type;
-	enum ibv_wc_status other; /* what the other side's completion says; SUCCESS: it has none */
-	const char *why; /* nothing does */
+	enum ibv_wc_status other; /* status of the other side's completion; SUCCESS: it has none */
+	const char *why; /* why nothing causes it */
 } rows[] = {
 	{IBV_WC_SUCCESS, succeed, false, IBV_QPT_RC, IBV_WC_SUCCESS, NULL},
 	{IBV_WC_LOC_LEN_ERR, send_too_much, true, IBV_QPT_RC, IBV_WC_REM_INV_REQ_ERR, NULL},

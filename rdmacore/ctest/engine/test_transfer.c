@@ -42,7 +42,7 @@ static void test_send_write_read(struct core_provider *provider)
 	pair_close(&pair);
 }
 
-/* The responder is told of what it refuses (IBTA 11.6.3.2). */
+/* The responder gets an event when it rejects a request (IBTA 11.6.3.2). */
 static void expect_async(struct pair *pair, enum ibv_event_type type)
 {
 	struct ibv_async_event event;
@@ -95,7 +95,7 @@ static void check_both_failed(struct pair *pair)
 
 static void test_remote_access(struct core_provider *provider)
 {
-	/* what is wrong with the request: its key, its range, its right */
+	/* which field is wrong: key, range or right */
 	for (int wrong = 0; wrong < 3; wrong++) {
 		struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE, .num_sge = 1}, *bad;
 		struct ibv_mr *locked;
@@ -155,7 +155,7 @@ static void test_local_protection(struct core_provider *provider)
 	wr.sg_list = &sge;
 	CHECK(!ibv_post_send(pair.client.id->qp, &wr, &bad));
 	status = poll_one(pair.client.id->send_cq).status;
-	/* rdma_rxe says the former in Linux 6.1 and the latter in 6.12. */
+	/* rdma_rxe returns the former in Linux 6.1 and the latter in 6.12. */
 	CHECK(on_soft("wrong local keys") ? status == IBV_WC_LOC_PROT_ERR :
 					    status == IBV_WC_LOC_QP_OP_ERR || status == IBV_WC_WR_FLUSH_ERR);
 	CHECK(state_of(provider, pair.client.id->qp) == IBV_QPS_ERR);
@@ -163,7 +163,7 @@ static void test_local_protection(struct core_provider *provider)
 	pair_destroy(&pair);
 }
 
-/* Nothing posted at the other side: one retry of 655.36 ms, then the end. */
+/* The other side has no receive: one retry of 655.36 ms, then the request fails. */
 static void test_receiver_not_ready(struct core_provider *provider)
 {
 	struct pair_options options = usual;

@@ -1,4 +1,4 @@
-/* Unreliable connections: what arrives, what is lost without a word, and what nobody may ask for. */
+/* Unreliable connections: what arrives, what is lost silently, and which requests are rejected. */
 #include "ctest/support/bare.h"
 #include "ctest/support/check.h"
 
@@ -52,7 +52,7 @@ static void test_send_and_write(struct bench *bench)
 	bare_destroy(&server);
 }
 
-/* No receive, a wrong key, a right that is not given: nothing happens, and both ends go on. */
+/* No receive, a wrong key, a missing right: nothing happens, and both ends continue. */
 static void test_dropped(struct bench *bench)
 {
 	struct ibv_sge sge = bench_sge(bench, 0, 64);
@@ -83,7 +83,7 @@ static void test_dropped(struct bench *bench)
 	bare_destroy(&server);
 }
 
-/* The second of three messages is lost on the way: the third is whole, and there are no more. */
+/* The second of three messages is lost: the third is complete, and there are no more. */
 static void test_lost(struct bench *bench)
 {
 	struct core_fault fault = {
@@ -116,7 +116,7 @@ static void test_lost(struct bench *bench)
 	bare_destroy(&server);
 }
 
-/* A receive that is too short ends its queue pair, which takes nothing more of the same list. */
+/* A receive that is too short ends its queue pair, which accepts nothing more of the same list. */
 static void test_too_long(struct bench *bench)
 {
 	struct ibv_sge sge = bench_sge(bench, 0, 8);
@@ -138,7 +138,7 @@ static void test_too_long(struct bench *bench)
 	CHECK(bare_state(&server) == IBV_QPS_ERR && bare_state(&client) == IBV_QPS_RTS);
 	for (int byte = 0; byte < 64; byte++)
 		CHECK(!bench->memory[4096 + byte]);
-	/* And when nobody is there at all, what is sent is sent. */
+	/* Without a peer, sends complete as well. */
 	bare_destroy(&server);
 	wr.next = NULL;
 	CHECK(!bare_post(&client, &wr));

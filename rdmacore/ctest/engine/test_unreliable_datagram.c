@@ -1,4 +1,4 @@
-/* Unreliable datagrams: addressing, the GRH, what is dropped and what is not, multicast. */
+/* Unreliable datagrams: addressing, the GRH, which datagrams are dropped, multicast. */
 #include <arpa/inet.h>
 #include <unistd.h>
 
@@ -129,7 +129,7 @@ static uint32_t violations(struct bench *bench)
 	return port.qkey_viol_cntr;
 }
 
-/* Whom nobody waits for is dropped, and the sender never learns it. */
+/* A datagram without a receiver is dropped, and the sender does not learn of it. */
 static void test_dropped(struct bench *bench)
 {
 	struct ibv_sge sge = bench_sge(bench, 0, 8);
@@ -149,7 +149,10 @@ static void test_dropped(struct bench *bench)
 	for (int wait = 0; violations(bench) == before && wait < 5000; wait++) /* a kernel delivers later */
 		usleep(1000);
 	CHECK(violations(bench) == before + 1);
-	/* The receive is still there for what has the right key.  The highest bit means the own one (IBTA 10.2.5). */
+	/*
+	 * The receive is still there for a datagram with the right key. The highest bit selects the own key (IBTA
+	 * 10.2.5).
+	 */
 	wr = datagram(ah, 4, &sge, server.qp->qp_num,
 		      on_soft("the highest bit of a key") ? 0x80000000 : BENCH_QKEY);
 	CHECK(!bare_post(&client, &wr));
@@ -189,7 +192,7 @@ static void test_too_long(struct bench *bench)
 		CHECK(!bare_post(&client, &wr));
 		expect_wc(&client, 5, IBV_WC_LOC_LEN_ERR);
 		CHECK(bare_state(&client) == IBV_QPS_SQE);
-		/* In SQE sends are flushed and receives are not; and there is a way back. */
+		/* In SQE sends are flushed and receives are not; the queue pair can return to RTS. */
 		wr.wr_id = 6;
 		CHECK(!bare_post(&client, &wr));
 		expect_wc(&client, 6, IBV_WC_WR_FLUSH_ERR);
@@ -205,7 +208,7 @@ static void test_too_long(struct bench *bench)
 	bare_destroy(&server);
 }
 
-/* What a datagram queue pair cannot be asked. */
+/* Requests that a datagram queue pair rejects. */
 static void test_refused(struct bench *bench)
 {
 	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ,
@@ -281,7 +284,7 @@ static void test_shared_queue(struct bench *bench)
 	CHECK(!bench->provider->ibv_destroy_ah(ah));
 }
 
-/* All members of the group get it, the sender too when it is one; nobody else does. */
+/* All members of the group get it, also the sender if it is one; no other queue pair does. */
 static void test_multicast(struct bench *bench)
 {
 	static const uint8_t groups[2][16] = {
@@ -332,7 +335,7 @@ static void test_multicast(struct bench *bench)
 		CHECK(bench->provider->ibv_detach_mcast(sender.qp, &gid, 0) == EINVAL);
 		for (int end = 0; end < 2; end++)
 			CHECK(!bench->provider->ibv_detach_mcast(member[end].qp, &gid, 0));
-		send_to(&sender, ah, 0xffffff, 32); /* to nobody */
+		send_to(&sender, ah, 0xffffff, 32); /* no such group */
 		for (int end = 0; end < 3; end++)
 			bare_destroy(&member[end]);
 		bare_destroy(&sender);

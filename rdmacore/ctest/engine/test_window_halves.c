@@ -1,6 +1,6 @@
 /*
- * Work on a window has two halves, with a wait for transfers between them (soft_requester_begin_local): what comes
- * between, of the queue pair, of others, and of the owners of what is worked on.
+ * Work on a window has two halves, with a wait for transfers in between (soft_requester_begin_local). What can
+ * happen in between: to the queue pair, to others, and to the owners of the objects.
  */
 #include <pthread.h>
 #include <unistd.h>
@@ -61,8 +61,8 @@ static void post_bind(struct bare *server, struct ibv_mw *mw, struct ibv_mr *mr,
 }
 
 /*
- * Two queue pairs bind one window at the same time: the second half of one comes between those of the other.
- * Of type 1 the later one has it, of type 2 the earlier one, and the region knows of one window.
+ * Two queue pairs bind one window at the same time: the second half of one comes between the halves of the other. A
+ * type 1 window belongs to the later one, a type 2 window to the earlier one, and the region counts one window.
  */
 static void test_bound_by_two(struct bench *bench)
 {
@@ -107,8 +107,8 @@ static void test_bound_by_two(struct bench *bench)
 }
 
 /*
- * SQD begins while a window is being bound, between the two halves of that: it is finished, and then the queue
- * is drained, and what is posted behind it waits.
+ * SQD begins between the halves of a bind: the bind completes, then the queue is drained, and requests posted after
+ * it wait.
  */
 static void test_drained_while_bound(struct bench *bench)
 {
@@ -188,8 +188,8 @@ static void test_deallocated_while_bound(struct bench *bench)
 }
 
 /*
- * A reset ends work between its halves, and the same begins anew: the first one's second half, which comes late, must
- * leave it alone, for it has not waited for the transfers that the second one waits for.
+ * A reset ends work between its halves, and the same work begins again. The second half of the first one is delayed
+ * and must have no effect. It has not waited for the transfers that the second one waits for.
  */
 static void test_late_half(struct bench *bench)
 {
@@ -232,7 +232,10 @@ static void *destroy_queue_pair(void *server)
 	return NULL;
 }
 
-/* The queue pair is destroyed while a thread is between the halves: that thread still holds it, and ends nothing. */
+/*
+ * The queue pair is destroyed while a thread is between the halves. The thread keeps a reference and completes
+ * nothing.
+ */
 static void test_destroyed_between(struct bench *bench)
 {
 	struct ibv_mw *mw = window_make(bench, IBV_MW_TYPE_1);

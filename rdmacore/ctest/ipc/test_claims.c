@@ -60,7 +60,7 @@ static void test_two(const struct wish *held, const struct wish *wanted, int err
 		if (result != error)
 			fprintf(stderr, "%s after %s: %s\n", wanted->address, held->address, strerror(result));
 		CHECK(result == error);
-		/* What is given up is free. */
+		/* A released port is free. */
 		process_destroy(&first, a);
 		if (error)
 			CHECK(!bind_as(other, b, wanted));
@@ -96,7 +96,7 @@ static void test_conflicts(void)
 		test_two(&cases[index].held, &cases[index].wanted, cases[index].error);
 }
 
-/* Who shares a port cannot listen while others have it; who listens shares it no more. */
+/* An id that shares a port cannot listen while others have it; a listener no longer shares it. */
 static void test_listening_on_a_shared_port(void)
 {
 	const struct wish shared = {"127.0.0.1", 1, -1};
@@ -115,7 +115,7 @@ static void test_listening_on_a_shared_port(void)
 	process_destroy(&first, a);
 }
 
-/* A port that was chosen can be connected to once somebody listens; port spaces are apart. */
+/* A chosen port can be connected to when an id listens on it; port spaces are separate. */
 static void test_chosen_ports_and_port_spaces(void)
 {
 	struct sockaddr_storage any = ip_address("127.0.0.1", 0);
@@ -190,7 +190,10 @@ static void *race(void *argument)
 	return NULL;
 }
 
-/* Who binds leaves cm.lock while it reads which names there are: of two that want one port, one has it, and the other learns why. */
+/*
+ * Binding releases cm.lock while it reads the list of names. Of two ids that want one port, one gets it, and the other
+ * gets an error with the reason.
+ */
 static void test_at_once(const char *address, const char *other, int error)
 {
 	for (int round = 0; round < RACES; round++) {
@@ -211,7 +214,7 @@ static void test_at_once(const char *address, const char *other, int error)
 	}
 }
 
-/* One id is bound once, whoever of two is first. */
+/* An id is bound once, whichever of two threads is first. */
 static void test_one_id_at_once(void)
 {
 	for (int round = 0; round < RACES; round++) {

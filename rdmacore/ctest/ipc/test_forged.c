@@ -1,6 +1,6 @@
 /*
- * Anybody on the machine can connect to a listener's socket and send what he likes.  test_forged RECORDS SEED sends so many
- * records that were changed somewhere, drawn from that seed.
+ * Any process on the machine can connect to a listener's socket and send any bytes. test_forged RECORDS SEED sends
+ * that many records with random changes from that seed.
  */
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@
 static struct process server, client;
 static struct rdma_cm_id *listener;
 
-/* A socket that is connected to the listener, as anybody makes it. */
+/* A socket that is connected to the listener, as any process can make it. */
 static int stranger(void)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -82,7 +82,7 @@ static void let_them_go(void)
 	uint32_t count;
 	int last = stranger();
 
-	let_it_read(last); /* who connected before it is accepted */
+	let_it_read(last); /* the earlier connection is accepted */
 	CHECK(!close(last));
 	for (int attempt = 0; attempt < 20000; attempt++) {
 		soft_mutex_lock(ipc->lock);
@@ -95,7 +95,7 @@ static void let_them_go(void)
 	CHECK(!"connections that do not end");
 }
 
-/* It goes on to serve others. */
+/* It still serves other clients. */
 static void expect_service(void)
 {
 	struct rdma_cm_id *id = process_connect(&client, PORT), *child = process_request(&server);
@@ -126,7 +126,7 @@ static uint32_t drain(void)
 	return count;
 }
 
-/* What is not a record ends the connection. */
+/* A malformed record ends the connection. */
 static void test_no_records(void)
 {
 	struct soft_cm_message req = request(5, 6);
@@ -152,7 +152,7 @@ static void test_no_records(void)
 		CHECK(is_closed(fd));
 		CHECK(!close(fd));
 	}
-	/* Nor may a connection speak for two. */
+	/* A connection cannot act for two. */
 	for (uint64_t instance = 1; instance <= 2; instance++) {
 		int fd = stranger();
 
@@ -188,7 +188,7 @@ static void test_foreign_addresses(void)
 	CHECK(!close(fd));
 }
 
-/* Who knows the numbers of another's connection can end it as little as take it over. */
+/* A process that knows the numbers of another's connection can neither end it nor take it over. */
 static void test_others_connections(void)
 {
 	struct rdma_cm_id *id = process_connect(&client, PORT), *child = process_request(&server);
@@ -207,7 +207,7 @@ static void test_others_connections(void)
 		forged.attribute = attributes[index];
 		CHECK(send(fd, record, soft_record_encode(&forged, 1, record), 0) > 0);
 	}
-	/* A request with its numbers is another one, and makes nothing stale. */
+	/* A request with its numbers is a different request, and makes nothing stale. */
 	forged = request(soft_id(child)->remote, soft_id(child)->remote_qp_num);
 	forged.guid = soft_id(child)->remote_guid;
 	CHECK(send(fd, record, soft_record_encode(&forged, 1, record), 0) > 0);
@@ -299,7 +299,7 @@ static void test_forged(long records, uint64_t seed)
 	expect_service();
 }
 
-/* More connections than there may be: those that do nothing go first, and a real one has its place. */
+/* More connections than the limit: idle ones are closed first, and a real one is accepted. */
 static void test_too_many(void)
 {
 	struct soft_ipc *ipc = process_ipc(server.provider);
@@ -321,7 +321,7 @@ static void test_too_many(void)
 		CHECK(!close(fds[index]));
 }
 
-/* Without descriptors for more, who connects waits until there are some again. */
+/* Without descriptors, a connecting process waits until there are some again. */
 static void test_no_descriptors(void)
 {
 	struct rlimit was, none;

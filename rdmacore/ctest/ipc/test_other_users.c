@@ -1,6 +1,6 @@
 /*
- * Another user of the server's host binds, squats, connects and sends what it likes: the server's user is told what hides a
- * listener, and its clients, of this host and of another one, are served.
+ * Another user of the server's host binds, takes names, connects and sends any bytes. The server reports what hides a
+ * listener. Its clients, of this host and of another one, are served.
  */
 #include <arpa/inet.h>
 #include <sys/mman.h>
@@ -23,7 +23,7 @@
 
 static struct actor bob, second;
 
-/* --- what the other user has ------------------------------------------------------------------------- */
+/* --- what the other user holds ---------------------------------------------------------------------- */
 
 static int held[HELD_MAX];
 static uint32_t held_count;
@@ -48,7 +48,7 @@ static void hold_name(const char *name, int backlog)
 	CHECK(backlog < 0 || !listen(fd, backlog));
 }
 
-/* Of the server's port, at all addresses that its clients connect to, while it listens at any. */
+/* Narrower names of the server's port, for all addresses that its clients connect to; the server listens on any. */
 static void hold_narrower_names(int backlog)
 {
 	static const char *const addresses[] = {"127.0.0.1", WORLD_SERVER, WORLD_SECOND};
@@ -183,7 +183,7 @@ static void send_from(const char *address, uint16_t port, const struct soft_endp
 	CHECK(!close(fd));
 }
 
-/* A block that nobody has. */
+/* A block that no process has. */
 static uint16_t free_block(void)
 {
 	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -259,21 +259,21 @@ static void listen_at_hidden(void)
 	late_listener = world_listen(&late, HIDDEN, HIDDEN_PORT);
 }
 
-/* The user was told that. */
-static void end_late(const char *told)
+/* The user got that notice. */
+static void end_late(const char *expected)
 {
 	char text[4096];
 	ssize_t length;
 
 	actor_watch(-1, NULL);
 	process_destroy(&late, late_listener);
-	process_end(&late); /* what was not said yet is said now */
+	process_end(&late); /* pending notices are written now */
 	length = pread(notices, text, sizeof(text) - 1, 0);
 	CHECK(length >= 0);
 	text[length] = 0;
-	if (!strstr(text, told))
-		fprintf(stderr, "told: %s\n", text);
-	CHECK(strstr(text, told));
+	if (!strstr(text, expected))
+		fprintf(stderr, "refused with: %s\n", text);
+	CHECK(strstr(text, expected));
 	CHECK(!close(notices));
 }
 
@@ -350,7 +350,7 @@ static bool hold_port(const char *text, uint16_t port)
 	return false;
 }
 
-/* Of an address that the host does not have yet: before the server may take it. */
+/* At an address that the host does not have yet: before the server can take it. */
 static void take_4791(void)
 {
 	CHECK(hold_port(HIDDEN, SOFT_WIRE_PORT));
@@ -362,7 +362,7 @@ static void take_ports_of_blocks(void)
 		(void)hold_port("127.0.0.1", (uint16_t)(SOFT_UDP_PORTS + block));
 }
 
-/* It is said who has the ports, and what to do. */
+/* The error names the owner of the ports, and the remedy. */
 static void fail_without_ports(void)
 {
 	struct process process = world_start(0);
@@ -380,7 +380,7 @@ static void fail_without_ports(void)
 
 /* --- tests -------------------------------------------------------------------------------------------------- */
 
-/* What the other user has taken stays while others are served; then he gives it back. */
+/* What the other user has taken stays taken while others are served; then it is released. */
 static void test_taken(const char *name, void (*take)(void))
 {
 	world_attack(name, &bob, take);
@@ -398,7 +398,7 @@ static void test_second(const char *name, void (*take)(void), void (*end)(void))
 	world_passed(name);
 }
 
-/* Other hosts cannot reach it, of which the user is told; this one can. */
+/* Other hosts cannot reach it, and the user gets a notice; this host can. */
 static void test_hidden(void)
 {
 	actor_do(&bob, take_4791);
@@ -408,17 +408,17 @@ static void test_hidden(void)
 	actor_do(&second, end_hidden);
 	world_check();
 	actor_do(&bob, release);
-	world_passed("UDP port 4791 is taken: it is told, and this host is served");
+	world_passed("UDP port 4791 is taken: a notice reports it, and this host is served");
 }
 
-/* Who is there goes on; who comes is told why it cannot. */
+/* Existing processes continue; new ones get an error with the reason. */
 static void test_no_ports(void)
 {
 	actor_do(&bob, take_ports_of_blocks);
 	actor_do(&second, fail_without_ports);
 	actor_do(&bob, release);
 	world_check();
-	world_passed("all UDP ports of blocks are taken: who comes is told");
+	world_passed("all UDP ports of blocks are taken: a client gets the reason");
 }
 
 int main(int count, char **words)
@@ -438,8 +438,8 @@ int main(int count, char **words)
 	world_attack("records at its names", &bob, connect_by_hand);
 	world_attack("packets to its block, from wrong ports and addresses", &bob, send_to_blocks);
 	world_attack("packets to UDP port 4791 from this host", &bob, send_as_other_hosts);
-	test_second("names towards other hosts are taken: it is told, and other hosts are served", take_names_for_hosts, end_squatted);
-	test_second("all names of blocks are taken: it is told, and other hosts are served", take_names_of_blocks, end_blocks);
+	test_second("names towards other hosts are taken: a notice reports it, and other hosts are served", take_names_for_hosts, end_squatted);
+	test_second("all names of blocks are taken: a notice reports it, and other hosts are served", take_names_of_blocks, end_blocks);
 	test_hidden();
 	test_no_ports();
 	actor_end(&second);

@@ -1,4 +1,4 @@
-/* Ids of two processes connect, end and die. */
+/* Ids of two processes connect, disconnect, and are killed. */
 #include <arpa/inet.h>
 #include <poll.h>
 
@@ -49,7 +49,7 @@ static void end_connection(struct connection *connection)
 	process_end(&connection->server);
 }
 
-/* Either side may ask for the end. */
+/* Either side may disconnect. */
 static void test_connect_and_disconnect(void)
 {
 	for (int from_server = 0; from_server < 2; from_server++) {
@@ -80,7 +80,7 @@ static void test_reject(void)
 	end_connection(&connection);
 }
 
-/* Nobody has the port, somebody has it and does not listen, somebody listens at another address. */
+/* No id has the port, an id has it and does not listen, or an id listens at another address. */
 static void test_nobody_listens(void)
 {
 	struct process server = process_start(1), client = process_start(2);
@@ -109,8 +109,8 @@ static void test_nobody_listens(void)
 }
 
 /*
- * Who listens only now, because its peer was quick, is found; and so is who has spoken with the client before.  A machine
- * that leaves this thread waiting for long refuses, and it begins anew.
+ * A listener that starts only now, because its peer was quick, is found; so is one that the client has connected to
+ * before. If this thread waits for long, the request is rejected, and the test repeats it.
  */
 static void test_late_listener(void)
 {
@@ -178,7 +178,7 @@ static void test_foreign_packets(void)
 	process_end(&server);
 }
 
-/* Two that were given one seed draw the same numbers, and are two all the same. */
+/* Two processes with the same seed draw the same numbers, and are still distinguished. */
 static void test_one_seed(void)
 {
 	struct process server = process_start(1), clients[2] = {process_start(2), process_start(2)};
@@ -251,8 +251,9 @@ static void send_between(struct rdma_cm_id *from, struct rdma_cm_id *to)
 }
 
 /*
- * A connection ends as soon as its last message has come.  What is said of the end by the connection manager does not overtake
- * the acknowledgement: the sender, who polls and so takes packets itself, finds its request completed, not flushed.
+ * A connection ends as soon as its last message has arrived. The end, which the connection manager reports, must not
+ * arrive before the acknowledgement. The sender polls and so receives itself; it sees its request completed, not
+ * flushed.
  */
 static void test_end_behind_acknowledgement(void)
 {
@@ -294,7 +295,7 @@ static void test_end_behind_acknowledgement(void)
 	process_end(&client);
 }
 
-/* A process dies at each moment: the other side hears what the kernel of the dead would have said. */
+/* A process is killed at each moment: the other side gets what the kernel of the killed process would have sent. */
 static void test_death(void)
 {
 	struct connection connection = requested_between();
@@ -337,12 +338,12 @@ static void test_death(void)
 	connection = requested_between();
 	accept_connection(&connection);
 	CHECK(!connection.client.provider->rdma_disconnect(connection.id));
-	process_kill(&connection.server); /* with the end asked for */
+	process_kill(&connection.server); /* after a DREQ */
 	process_expect(&connection.client, RDMA_CM_EVENT_DISCONNECTED, 0);
 	end_connection(&connection);
 }
 
-/* Those of others go on. */
+/* Connections of other processes continue. */
 static void test_death_of_one(void)
 {
 	struct connection connection = requested_between();
@@ -360,7 +361,10 @@ static void test_death_of_one(void)
 	end_connection(&connection);
 }
 
-/* A datagram service: its queue pair is told, refused or unknown, and the asking end hears of a death. */
+/*
+ * A datagram service: its queue pair is returned, rejected or unknown, and the requesting end learns of a killed
+ * process.
+ */
 static void test_datagrams(void)
 {
 	struct process server = process_start(1), client = process_start(2);
@@ -388,7 +392,7 @@ static void test_datagrams(void)
 	process_destroy(&server, listening);
 	process_destroy(&client, ids[2]);
 	ids[2] = process_connect_in(&client, RDMA_PS_UDP, PORT);
-	process_expect(&client, RDMA_CM_EVENT_UNREACHABLE, 1); /* nobody listens any more */
+	process_expect(&client, RDMA_CM_EVENT_UNREACHABLE, 1); /* there is no listener any more */
 	for (int index = 0; index < 3; index++)
 		process_destroy(&client, ids[index]);
 	process_end(&client);

@@ -1,6 +1,7 @@
 /*
- * Other users of the machine: what they bind takes no connection from a listener, and what they connect to is their own or
- * root's, unless the fabric is shared.  Each user is a process; all are started before anything has a thread.
+ * Other users of the machine: names that they bind get no connections meant for a listener. Unless the fabric is
+ * shared, ids connect only to listeners of their own user or root. Each user is a process; all are started before
+ * there are threads.
  */
 #include <arpa/inet.h>
 #include <sys/socket.h>
@@ -20,7 +21,7 @@
 
 static char fabric[CORE_FABRIC_MAX + 1];
 
-/* Another user, who does one thing when told to, and ends when told again. */
+/* Another user. Its process executes one function each time it is asked. */
 struct user {
 	struct actor actor;
 	void (*act)(void);
@@ -43,30 +44,12 @@ static void user_end(struct user *user)
 
 static struct process start(bool shared)
 {
-	struct core_options options = {.link = CORE_LINK_UDP, .shared = shared};
-	struct process process;
-	char why[512] = "";
-
-	strcpy(options.fabric, fabric);
-	CHECK(!core_open("soft", &options, &process.provider, why, sizeof(why)));
-	process.channel = create_channel(process.provider);
-	return process;
-}
-
-static struct sockaddr_storage ipv4(const char *text)
-{
-	struct sockaddr_storage storage = {0};
-	struct sockaddr_in *address = (void *)&storage;
-
-	address->sin_family = AF_INET;
-	address->sin_port = htons(PORT);
-	CHECK(inet_pton(AF_INET, text, &address->sin_addr) == 1);
-	return storage;
+	return process_start_with(fabric, (struct core_options){.shared = shared});
 }
 
 static int bind_to(struct process *process, struct rdma_cm_id *id, const char *text)
 {
-	struct sockaddr_storage address = ipv4(text);
+	struct sockaddr_storage address = ipv4_address(text, PORT);
 
 	return process->provider->rdma_bind_addr(id, (struct sockaddr *)&address) ? errno : 0;
 }
@@ -79,7 +62,7 @@ static struct rdma_cm_id *listen_on(struct process *process, const char *text)
 	return id;
 }
 
-/* --- what users do -------------------------------------------------------------------------------- */
+/* --- actions of users ------------------------------------------------------------------------------- */
 
 /* A name, bound by hand. */
 static int squat(const char *name)
@@ -98,7 +81,7 @@ static void take_narrower_name(void)
 	CHECK(!listen(squat(name), 16));
 }
 
-/* As the last, and nobody ever takes a connection. */
+/* Like the previous one, but no connection is ever accepted. */
 static void fill_narrower_name(void)
 {
 	char name[SOFT_LOCAL_NAME];
@@ -138,7 +121,7 @@ static void take_blocks(void)
 		snprintf(name, sizeof(name), "rdmarun//0/block/%u", block);
 		close(soft_local_bind(name));
 	}
-	for (unsigned int block = 0; block < 900; block++) { /* as many as descriptors may be open */
+	for (unsigned int block = 0; block < 900; block++) { /* about as many as the limit of descriptors */
 		snprintf(name, sizeof(name), "rdmarun//0/block/%u", block);
 		squat(name);
 	}
@@ -218,7 +201,7 @@ static void connect_by_hand(void)
 
 /* --- tests ---------------------------------------------------------------------------------------- */
 
-/* Root's client comes to root's listener on any address, whoever has a narrower name. */
+/* Root's client connects to root's listener on any address, although another user has a narrower name. */
 static void test_narrower_name(struct user *bob)
 {
 	struct process server = start(false), client = start(false);
@@ -280,7 +263,7 @@ static void test_root_serves_all(struct user *bob)
 	user_end(bob);
 }
 
-/* In a shared fabric a user's listener is everybody's who shares it, and of nobody else. */
+/* In a shared fabric all processes of it can connect to a user's listener, and no others. */
 static void test_shared(struct user *alice)
 {
 	struct process client = start(true);
@@ -302,7 +285,7 @@ static void test_shared(struct user *alice)
 	user_end(alice);
 }
 
-/* Who has taken the names that lead from other hosts to a listener hides it from nobody. */
+/* A user that has taken the names of a listener for other hosts does not hide it. */
 static void test_names_for_hosts(struct user *bob)
 {
 	struct process server, other;
@@ -311,7 +294,7 @@ static void test_names_for_hosts(struct user *bob)
 	server = start(false);
 	other = start(false);
 	for (uint16_t port = PORT; port <= PORT + 1; port++) {
-		struct sockaddr_storage any = ipv4("0.0.0.0"), to = ipv4("192.0.2.1");
+		struct sockaddr_storage any = ipv4_address("0.0.0.0", PORT), to = ipv4_address("192.0.2.1", PORT);
 		struct sockaddr_in *destination = (void *)&to;
 		struct soft_ipc *ipc = process_ipc(server.provider), *its = process_ipc(other.provider);
 		struct soft_claim *claim, *second = NULL;
@@ -345,7 +328,7 @@ static void test_names_for_hosts(struct user *bob)
 	user_end(bob);
 }
 
-/* Every block of a process that is given a name in vain has its second. */
+/* Each block gets a second name if its name is taken. */
 static void test_blocks(struct user *bob)
 {
 	user_act(bob);

@@ -41,7 +41,7 @@ static struct sockaddr_storage address_of(const char *text)
 	return address;
 }
 
-/* The kernel asks for all of its time, and then the id may ask again. */
+/* The kernel resolves until its timeout, and then the id may resolve again. */
 static void expect_absent(struct setup *setup, const char *text)
 {
 	struct sockaddr_storage address = address_of(text);
@@ -85,7 +85,7 @@ static void test_neighbours(struct setup *setup)
 	expect_present(setup, NETWORK_FAR_6, NULL);
 }
 
-/* It is not the destination that has to answer, but who takes packets to it. */
+/* The gateway must answer, not the destination. */
 static void test_gateway(struct setup *setup)
 {
 	CHECK(!system("ip route add 203.0.113.0/25 via 192.0.2.8 && ip route add 203.0.113.128/25 via " NETWORK_FAR " && "
@@ -97,19 +97,21 @@ static void test_gateway(struct setup *setup)
 	expect_present(setup, "198.51.100.129", NULL);
 }
 
-/* Where nobody is asked nobody has to answer. */
+/* On an interface without neighbours none must answer. */
 static void test_silent_interface(struct setup *setup)
 {
 	CHECK(!system("ip link add still type veth peer name deaf && ip link set still arp off up && ip link set deaf up && ip address add 10.0.0.1/24 dev still"));
 	expect_present(setup, "10.0.0.2", NULL);
 }
 
-/* The port that other hosts answer to is somebody else's, who is named. */
+/* The port for other hosts belongs to another user, whom the error names. */
 static void test_port_of_another(struct setup *setup, uid_t user, const char *named)
 {
 	struct sockaddr_storage own = address_of(NETWORK_ADDRESS), other = address_of(NETWORK_FAR);
+	struct rdma_addrinfo info = {.ai_family = AF_INET, .ai_port_space = RDMA_PS_TCP, .ai_qp_type = IBV_QPT_RC,
+				     .ai_dst_len = sizeof(struct sockaddr_in), .ai_dst_addr = (struct sockaddr *)&other};
 	int fd, ready[2], end[2], status;
-	struct rdma_cm_id *id;
+	struct rdma_cm_id *id, *ep;
 	char byte = 0;
 	pid_t child;
 
@@ -139,6 +141,10 @@ static void test_port_of_another(struct setup *setup, uid_t user, const char *na
 	core_forget_refusal(setup->provider);
 	REFUSED(setup->provider->rdma_resolve_addr(id, NULL, (struct sockaddr *)&other, LONG_MS), EADDRINUSE);
 	CHECK(strstr(core_refusal(setup->provider), named));
+	/* Its own clean-up must not clear the sentence. */
+	core_forget_refusal(setup->provider);
+	REFUSED(setup->provider->rdma_create_ep(&ep, &info, NULL, NULL), EADDRINUSE);
+	CHECK(strstr(core_refusal(setup->provider), named));
 	close(end[1]);
 	CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && !WEXITSTATUS(status));
 	CHECK(!setup->provider->rdma_destroy_id(id));
@@ -159,21 +165,33 @@ static void expect_async(struct setup *setup, struct ibv_context *context, enum 
 	} while (event.event_type != type);
 }
 
-/* The index of a GID that is shown; -1 when it is not. */
+#define LOOKS 100 /* of which one falls between two changes of the table */
+
+/* The index of a GID that is shown; -1 when it is not. The table and each of its entries say the same. */
 static int index_of(struct setup *setup, struct ibv_context *context, const char *text)
 {
 	struct sockaddr_storage address = address_of(text);
 	struct ibv_gid_entry entries[256];
 	union ibv_gid wanted, shown;
-	ssize_t count = setup->provider->_ibv_query_gid_table(context, entries, 256, 0, sizeof(entries[0]));
+	ssize_t count, entry;
+	int index;
 
-	CHECK(count > 0 && soft_gid_from_sockaddr(&wanted, (struct sockaddr *)&address));
-	for (ssize_t entry = 0; entry < count; entry++) {
-		CHECK(!setup->provider->ibv_query_gid(context, 1, (int)entries[entry].gid_index, &shown));
-		CHECK(!memcmp(&shown, &entries[entry].gid, sizeof(shown)));
-		if (!memcmp(&shown, &wanted, sizeof(shown)))
-			return (int)entries[entry].gid_index;
+	CHECK(soft_gid_from_sockaddr(&wanted, (struct sockaddr *)&address));
+	for (int look = 0; look < LOOKS; look++) {
+		count = setup->provider->_ibv_query_gid_table(context, entries, 256, 0, sizeof(entries[0]));
+		CHECK(count > 0);
+		index = -1;
+		for (entry = 0; entry < count; entry++) {
+			if (setup->provider->ibv_query_gid(context, 1, (int)entries[entry].gid_index, &shown) ||
+			    memcmp(&shown, &entries[entry].gid, sizeof(shown)))
+				break; /* the kernel has changed an address since */
+			if (!memcmp(&shown, &wanted, sizeof(shown)))
+				index = (int)entries[entry].gid_index;
+		}
+		if (entry == count)
+			return index;
 	}
+	CHECK(!"the table and its entries differ each time");
 	return -1;
 }
 
@@ -231,7 +249,7 @@ static struct rdma_cm_id *listener_at(struct setup *setup, const char *text)
 	return id;
 }
 
-/* Who has its address hears of its end, and nobody else: the device is of others, too. */
+/* Ids with the vanished address get the event, and no others: the device has other addresses. */
 static void test_interface(struct setup *setup, struct ibv_context *context)
 {
 	struct rdma_cm_id *here = listener_at(setup, "127.0.0.1"), *there = listener_at(setup, NETWORK_ADDRESS);

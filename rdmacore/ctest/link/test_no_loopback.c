@@ -1,4 +1,6 @@
-/* A network namespace whose lo was never up, as "ip netns add" makes them: no 127.0.0.1, and other hosts are reached all the same. */
+/*
+ * A network namespace with lo down, as "ip netns add" creates them: without 127.0.0.1, other hosts are still reached.
+ */
 #include <stdlib.h>
 #include <unistd.h>
 

@@ -13,7 +13,7 @@
 #define LATE (1000 * SOFT_SECOND) /* more than either clock has in this test */
 #define SOON (100 * SOFT_MICROSECOND)
 
-/* The first SEND of whoever sends one. */
+/* The first SEND of any queue pair. */
 static const struct soft_fault first_send = {.traffic = SOFT_FAULT_DATA, .operations = 1u << SOFT_SEND_ONLY, .action = SOFT_FAULT_DELAY,
 					     .probability = 1000000, .count = 1};
 

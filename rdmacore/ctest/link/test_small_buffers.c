@@ -25,7 +25,7 @@ static struct region region_of(struct sides *sides, int side)
 	return region;
 }
 
-/* What a READ asks for comes in parts that the socket holds, and what is written goes in windows that it holds. */
+/* A READ is requested in parts that the socket's buffer holds, and data is written in windows that it holds. */
 static void test_long(enum ibv_wr_opcode opcode)
 {
 	struct soft_segmentation *segmentation;

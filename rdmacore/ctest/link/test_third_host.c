@@ -1,7 +1,7 @@
 /*
- * A third host on the network, which has seen the packets of a connection and forges more, with its own address or another's: nothing
- * happens that only the peer may do, and others are served.  In the end it forges what only the peer can know, which works: so
- * the rest fails for what it says.
+ * A third host on the network has seen the packets of a connection and forges more, with its own address or
+ * another's. Nothing happens that only the peer may cause, and others are served. In the end it forges messages
+ * with what only the peer knows, which succeeds: so the others failed because of their contents.
  */
 #include <arpa/inet.h>
 #include <signal.h>
@@ -26,16 +26,6 @@ static struct soft_endpoint at(const char *address)
 	return forge_endpoint(address, SOFT_WIRE_PORT);
 }
 
-static struct sockaddr_storage address_of(const char *text, uint16_t port)
-{
-	struct sockaddr_storage storage = {.ss_family = AF_INET};
-	struct sockaddr_in *address = (void *)&storage;
-
-	address->sin_port = htons(port);
-	CHECK(inet_pton(AF_INET, text, &address->sin_addr) == 1);
-	return storage;
-}
-
 static void send_message(const char *from, const char *to, const struct soft_cm_message *message)
 {
 	struct soft_endpoint source = at(from), destination = at(to);
@@ -55,7 +45,7 @@ static void send_packet(const char *from, const char *to, const struct soft_pack
 	forge_send(raw, &forged);
 }
 
-/* As one end of the connection would send it to the other. */
+/* A message as one end of the connection would send it to the other. */
 static struct soft_cm_message message_to(bool server, enum soft_cm_attribute attribute)
 {
 	const struct world_end *from = server ? &world->good : &world->server, *to = server ? &world->server : &world->good;
@@ -72,7 +62,7 @@ static struct soft_cm_message request_to(const char *from, uint16_t port, uint32
 	return (struct soft_cm_message){
 		.attribute = SOFT_CM_REQ, .transaction = id, .local = id, .guid = UINT64_C(0x0200000000abcdef) + id, .qp_num = id & 0xffffff,
 		.port_space = RDMA_PS_TCP, .path = {.mtu = IBV_MTU_1024}, .responder_resources = 1, .initiator_depth = 1,
-		.source = address_of(from, 1000), .destination = address_of(WORLD_SERVER, port),
+		.source = ipv4_address(from, 1000), .destination = ipv4_address(WORLD_SERVER, port),
 	};
 }
 
@@ -164,7 +154,10 @@ static void answer_as_third(void)
 		}
 }
 
-/* GUID, queue pair and id of a host that has a connection: for a peer that began anew this would end the old one. */
+/*
+ * GUID, queue pair and id of a host with a connection: from that host, after a restart, this request would end the
+ * old one.
+ */
 static void request_as_third(void)
 {
 	struct soft_cm_message req = request_to(WORLD_THIRD, WORLD_PORT, world->good.local);
@@ -177,7 +170,7 @@ static void request_as_third(void)
 	send_message(WORLD_THIRD, WORLD_SERVER, &req);
 }
 
-/* What a request says is not where its packet is from; it is from the server itself; it is from nowhere. */
+/* The addresses in a request are not those of its packet; they are the server's; they are unspecified. */
 static void request_as_others(void)
 {
 	struct soft_cm_message req = request_to(WORLD_GOOD, WORLD_PORT, 77);
@@ -263,7 +256,7 @@ static void acknowledge(void)
 	*world_forged += 2;
 }
 
-/* The server is stopped, so that the request stays unanswered until it goes on. */
+/* The server is stopped, so that the request stays unanswered until it continues. */
 static void test_acknowledgements(void)
 {
 	int status;
@@ -283,11 +276,11 @@ static void test_acknowledgements(void)
 static int answers = -1;
 static size_t asked, asked_bytes;
 
-/* Requests to nobody, and messages for connections that there are not, of the third host itself. */
+/* Requests to ports without a listener, and messages for unknown connections, sent by the third host itself. */
 static void ask_absent_host(void)
 {
 	struct soft_endpoint own = at(WORLD_THIRD), server = at(WORLD_SERVER);
-	struct sockaddr_storage address = address_of(WORLD_THIRD, SOFT_WIRE_PORT);
+	struct sockaddr_storage address = ipv4_address(WORLD_THIRD, SOFT_WIRE_PORT);
 
 	answers = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	CHECK(answers >= 0 && !bind(answers, (struct sockaddr *)&address, sizeof(struct sockaddr_in)));
@@ -306,7 +299,7 @@ static void ask_absent_host(void)
 	}
 }
 
-/* The same under the client's address: what is answered to it goes nowhere. */
+/* The same under the client's address: the answers to it are dropped. */
 static void ask_nobody_as_client(void)
 {
 	for (uint32_t id = 1; id <= REFUSALS; id++) {
@@ -316,7 +309,7 @@ static void ask_nobody_as_client(void)
 	}
 }
 
-/* No more comes back than went out, and nothing longer. */
+/* No more answers than messages, and none that is longer. */
 static void count_answers(void)
 {
 	size_t count = 0, bytes = 0;
@@ -367,7 +360,7 @@ static void test_flood(void)
 	world_passed("20,000 requests of hosts that there are not");
 }
 
-/* --- what only the peer knows -------------------------------------------------------------------------- */
+/* --- what only the peer knows ----------------------------------------------------------------------- */
 
 static void disconnect_as_peer(void)
 {

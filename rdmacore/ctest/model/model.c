@@ -86,7 +86,7 @@ static const uint8_t *take_receive(struct model_flow *flow, const struct ibv_wc 
 	if (end->shared) {
 		const uint8_t *bytes = model_shared_done(end->shared, wc->wr_id);
 
-		/* What a lost message had taken serves a later one, so only without losses they are in order. */
+		/* A later message uses the receive of a lost one, so the order is only defined without losses. */
 		CHECK(flow->connection->type != IBV_QPT_RC || wc->wr_id > flow->last_shared);
 		flow->last_shared = wc->wr_id;
 		return bytes;
@@ -165,7 +165,7 @@ static void close_flow(struct model_flow *flow)
 	free(flow->messages);
 }
 
-/* With builders, for what only they can say. */
+/* With builders, for requests that only they can post. */
 static struct ibv_qp *make_queue_pair(struct model_connection *connection, struct model_end *end)
 {
 	struct ibv_qp_init_attr_ex attr = {
@@ -215,7 +215,7 @@ void model_open(struct model_connection *connection, struct sim_host *hosts[2],
 	sim_connect(hosts[0], connection->ends[0].qp, hosts[1], connection->ends[1].qp, &path);
 }
 
-void model_settle(struct model_connection *connection)
+void model_poll_all(struct model_connection *connection)
 {
 	for (int end = 0; end < 2; end++)
 		while (poll(&connection->ends[end]))

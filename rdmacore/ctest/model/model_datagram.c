@@ -21,7 +21,7 @@ static uint64_t below(struct model_datagrams *datagrams, uint64_t limit)
 
 /* --- sending ---------------------------------------------------------------------------------- */
 
-/* Whom it will reach; NULL: nobody.  False: it would find no receive, and must. */
+/* The receiver; NULL: none. False: it would find no receive, although it must. */
 static bool choose_receiver(struct model_datagrams *datagrams, struct model_port *to,
 			    struct ibv_send_wr *wr, struct model_port **reached)
 {
@@ -51,7 +51,7 @@ static bool choose_receiver(struct model_datagrams *datagrams, struct model_port
 	return true;
 }
 
-/* Without an immediate it says in its first bytes which one it is. */
+/* Without immediate data its first bytes identify it. */
 static void fill(struct model_datagrams *datagrams, const struct model_datagram *message,
 		 struct model_port *from, uint8_t *inlined, struct ibv_send_wr *wr)
 {
@@ -296,7 +296,7 @@ static void check_violations(const struct model_datagrams *datagrams)
 	CHECK(counted == datagrams->wrong_keys);
 }
 
-void model_datagrams_settle(struct model_datagrams *datagrams)
+void model_datagrams_poll_all(struct model_datagrams *datagrams)
 {
 	for (uint32_t index = 0; index < datagrams->count; index++)
 		while (poll(datagrams, &datagrams->ports[index]))

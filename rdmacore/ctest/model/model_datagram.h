@@ -1,7 +1,7 @@
 /*
- * What unreliable datagrams must do: each arrives whole, with the header and the sender that it has, or not at
- * all; on a healthy network every one arrives that finds a receive, once and, from one to another, in order.
- * None arrives that names a queue pair that is not there, or the wrong key.
+ * What unreliable datagrams must do: each arrives whole, with the header and the sender that it has, or not at all.
+ * On a network without losses each one that finds a receive arrives once and, between two ports, in order. None
+ * arrives that names an unknown queue pair or the wrong key.
  */
 #ifndef CTEST_MODEL_MODEL_DATAGRAM_H
 #define CTEST_MODEL_MODEL_DATAGRAM_H
@@ -11,7 +11,7 @@
 #define MODEL_PORTS 4 /* queue pairs */
 
 struct model_datagram {
-	struct model_port *from, *to; /* to: NULL, and nobody may get it */
+	struct model_port *from, *to; /* to: NULL if none may get it */
 	struct ibv_global_route *route;
 	uint32_t source, length;
 	bool with_immediate;
@@ -21,7 +21,7 @@ struct model_datagram {
 /* One queue pair, and its ways to all others. */
 struct model_port {
 	struct sim_host *host;
-	struct model_shared *shared; /* where its receives come from; NULL: its own queue */
+	struct model_shared *shared; /* the source of its receives; NULL: its own queue */
 	struct ibv_cq *cq;
 	struct ibv_qp *qp;
 	struct ibv_mr *pool;
@@ -47,14 +47,14 @@ struct model_datagrams {
 	uint32_t message_count, wrong_keys;
 };
 
-/* What is not of ports is set; hosts and shared queues: of each port, the latter may be NULL. */
+/* Set fields that do not depend on ports; hosts and shared queues: of each port, the latter may be NULL. */
 void model_datagrams_open(struct model_datagrams *datagrams, uint32_t count, struct sim_host **hosts,
 			  struct model_shared **shared, uint32_t messages);
-/* As model_settle and model_close. */
-void model_datagrams_settle(struct model_datagrams *datagrams);
+/* Like model_poll_all and model_close. */
+void model_datagrams_poll_all(struct model_datagrams *datagrams);
 void model_datagrams_close(struct model_datagrams *datagrams);
 bool model_datagrams_step(struct model_datagrams *datagrams);
-/* Everything was sent; what is on its way may still come. */
+/* All are sent; some may still arrive. */
 bool model_datagrams_are_done(const struct model_datagrams *datagrams);
 
 #endif

@@ -19,7 +19,7 @@ struct model_shared;
 enum model_window_state {
 	MODEL_FREE,
 	MODEL_BINDING, /* the request is posted */
-	MODEL_BOUND, /* it is complete, and the sender knows the key */
+	MODEL_BOUND, /* the bind is complete, and the sender knows the key */
 	MODEL_ENDING, /* the key is being taken back */
 	MODEL_DEAD, /* its queue pair failed meanwhile */
 };
@@ -35,12 +35,12 @@ struct model_window {
 	uint32_t last_use; /* the request that used it last */
 };
 
-/* A request that was posted, and what it must do. */
+/* A posted request, and its expected effect. */
 struct model_request {
 	enum ibv_wr_opcode opcode;
 	bool signaled;
 	uint32_t length;
-	uint32_t source; /* in the pool that all send from */
+	uint32_t source; /* in the pool of source data */
 	uint64_t sink; /* READ, atomics: where it goes, in the ring */
 	uint8_t *expected; /* READ, atomics: what must come */
 	struct model_window *window; /* BIND_MW, LOCAL_INV */
@@ -66,7 +66,7 @@ struct model_flow {
 	uint32_t left; /* to be posted */
 	struct model_request requests[MODEL_DEPTH];
 	uint32_t posted, completed; /* requests */
-	uint32_t read_first, read_end; /* of the window: where unanswered READs look */
+	uint32_t read_first, read_end; /* of the window: the range of unanswered READs */
 	uint32_t reads_until; /* the last of them */
 	struct model_message *messages; /* that need a receive, in order */
 	uint32_t message_count, received;
@@ -77,7 +77,7 @@ struct model_flow {
 
 struct model_end {
 	struct sim_host *host;
-	struct model_shared *shared; /* where its receives come from; NULL: its own queue */
+	struct model_shared *shared; /* the source of its receives; NULL: its own queue */
 	struct ibv_cq *cq;
 	struct ibv_qp *qp;
 	struct ibv_mr *pool;

@@ -5,7 +5,7 @@
 #include "soft/objects/mr.h"
 
 #define GUARD 0xa5
-#define GUARD_SIZE 64 /* bytes before and behind what is registered */
+#define GUARD_SIZE 64 /* bytes before and behind registered memory */
 
 void model_open_memory(struct model_memory *memory, struct ibv_pd *pd, uint32_t size)
 {

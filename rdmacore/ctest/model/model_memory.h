@@ -1,4 +1,4 @@
-/* Registered memory with guards around it, and rings in it; and what is random about a model's work. */
+/* Registered memory with guards around it, and rings in it; and the random decisions of a model. */
 #ifndef CTEST_MODEL_MODEL_MEMORY_H
 #define CTEST_MODEL_MODEL_MEMORY_H
 
@@ -27,7 +27,7 @@ static inline uint64_t model_below(struct soft_random *random, uint64_t limit)
 void model_open_memory(struct model_memory *memory, struct ibv_pd *pd, uint32_t size);
 /* Its guards are looked at. */
 void model_close_memory(struct model_memory *memory);
-/* Take a piece of a ring, in one stretch; false when there is no room. */
+/* Take a contiguous piece of a ring; false if there is no room. */
 bool model_take(struct model_memory *ring, uint32_t length, uint64_t *place);
 uint8_t *model_at(const struct model_memory *ring, uint64_t place);
 /* A stretch of memory as a list of random pieces, some of them empty; how many. */

@@ -25,7 +25,7 @@ static enum ibv_wr_opcode random_opcode(struct model_connection *connection)
 {
 	if (connection->type == IBV_QPT_RC)
 		return reliable[below(connection, sizeof(reliable) / sizeof(reliable[0]))];
-	/* Where messages may be lost, each says which one it is. */
+	/* Where messages may be lost, each identifies itself. */
 	return unreliable[connection->exact ?
 				  below(connection, sizeof(unreliable) / sizeof(unreliable[0])) :
 				  1 + 2 * below(connection, 2)];
@@ -43,7 +43,7 @@ static bool is_atomic(enum ibv_wr_opcode opcode)
 	return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
-/* Of an aligned word, and no other. */
+/* Whether it accesses an aligned word only. */
 static bool is_of_word(enum ibv_wr_opcode opcode)
 {
 	return is_atomic(opcode) || opcode == IBV_WR_ATOMIC_WRITE;
@@ -101,7 +101,7 @@ static void note_read(struct model_flow *flow, uint32_t place, uint32_t length)
 	flow->reads_until = flow->posted;
 }
 
-/* What it does to the shadow, and what it must bring back. */
+/* Its effect on the shadow, and the expected result. */
 static void foretell(struct model_flow *flow, struct model_request *request, uint32_t place,
 		     struct ibv_send_wr *wr)
 {
@@ -150,7 +150,7 @@ static void expect_message(struct model_flow *flow, const struct model_request *
 		flow->to->shared->promised++;
 }
 
-/* What arrives unreliably and finds no receive is lost; where much is lost, that happens now and then. */
+/* An unreliable message without a receive is lost; where losses are frequent, this may happen. */
 static bool finds_receive(const struct model_flow *flow)
 {
 	const struct model_shared *shared = flow->to->shared;
@@ -163,7 +163,7 @@ static bool finds_receive(const struct model_flow *flow)
 	return shared ? shared->posted > shared->promised : flow->receives_posted > flow->message_count;
 }
 
-/* Where a one-sided request goes, by which key; returns its place in the memory. */
+/* Choose address and key of a one-sided request; returns its offset in the memory. */
 static uint32_t aim(struct model_flow *flow, struct model_request *request, struct ibv_send_wr *wr)
 {
 	struct model_window *window = model_choose_window(flow, request->length, right_for(request->opcode));
@@ -191,7 +191,7 @@ static uint32_t aim(struct model_flow *flow, struct model_request *request, stru
 	return place;
 }
 
-/* SEND_WITH_INV ends a key when everything that went through it and may be asked again is over. */
+/* SEND_WITH_INV ends a key when all requests through it that may be repeated are complete. */
 static void end_window(struct model_flow *flow, struct model_window *window, struct ibv_send_wr *wr)
 {
 	wr->invalidate_rkey = window->key;
@@ -200,7 +200,7 @@ static void end_window(struct model_flow *flow, struct model_window *window, str
 	flow->connection->tally->invalidated++;
 }
 
-/* A request for data, in wr; false when there is no room for it now. */
+/* A request for data, in wr; false if there is no room for it now. */
 static bool make_transfer(struct model_flow *flow, struct model_request *request, struct ibv_send_wr *wr)
 {
 	struct model_connection *connection = flow->connection;
@@ -236,14 +236,14 @@ static bool make_transfer(struct model_flow *flow, struct model_request *request
 	return true;
 }
 
-/* One request more; false when there is no room for it now. */
+/* Post one more request; false if there is no room for it now. */
 static bool make_request(struct model_flow *flow, struct ibv_send_wr *wr, struct ibv_sge *list)
 {
 	struct model_connection *connection = flow->connection;
 	struct model_request *request = &flow->requests[flow->posted % MODEL_DEPTH];
 
 	*request = (struct model_request){0};
-	/* The queue must not fill with requests that nobody hears of. */
+	/* The queue must not fill with unsignaled requests. */
 	request->signaled = below(connection, 4) || flow->left == 1 ||
 			    flow->posted % (MODEL_DEPTH / 2) == 0;
 	*wr = (struct ibv_send_wr){
@@ -264,7 +264,7 @@ static bool has_room(const struct model_flow *flow)
 	return flow->left && flow->posted - flow->completed < MODEL_DEPTH;
 }
 
-/* What only a builder can say: everything before it is where all see it. */
+/* A FLUSH, which only builders can post: all earlier writes are visible. */
 static bool post_flush(struct model_flow *flow)
 {
 	struct ibv_qp_ex *builder = soft_qp_to_qp_ex(flow->from->qp);
@@ -314,7 +314,7 @@ bool model_post_receives(struct model_flow *flow)
 		struct model_receive *receive = &flow->queue[flow->receives_posted % MODEL_DEPTH];
 		struct ibv_sge list[MODEL_PIECES];
 		struct ibv_recv_wr wr = {.wr_id = MODEL_RECEIVE | flow->receives_posted, .sg_list = list}, *bad;
-		/* The longest that may come, where nothing was sent yet. */
+		/* The longest possible message while nothing was sent. */
 		uint32_t length = connection->power > MODEL_SMALL_POWER ? MODEL_LARGEST : MODEL_SMALL;
 
 		if (connection->type == IBV_QPT_RC) {

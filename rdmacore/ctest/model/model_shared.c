@@ -68,7 +68,7 @@ void model_shared_watch(struct model_shared *shared)
 
 	soft_event_queue_remove(events, node);
 
-	/* Since it was armed nothing else was posted than what this had seen. */
+	/* Nothing else was posted since the queue was armed. */
 	CHECK(times == (shared->limit && length_of(shared) < shared->limit));
 	if (!times)
 		return;

@@ -1,6 +1,6 @@
 /*
- * A shared receive queue of a host: each receive is given once, to each queue pair in the order in which they
- * were posted, and the limit event comes when fewer are left than were asked for, and only then.
+ * A shared receive queue of a host: each receive is used once, by each queue pair in the order in which they were
+ * posted. The limit event comes when fewer are left than the limit, and only then.
  */
 #ifndef CTEST_MODEL_MODEL_SHARED_H
 #define CTEST_MODEL_MODEL_SHARED_H
@@ -18,7 +18,7 @@ struct model_shared {
 	struct sim_host *host;
 	struct ibv_srq *srq;
 	struct model_memory memory; /* MODEL_SLOTS pieces */
-	uint64_t given[MODEL_SLOTS]; /* what each is called while it is posted; 0: it is free */
+	uint64_t given[MODEL_SLOTS]; /* wr_id of each posted one; 0: free */
 	uint64_t posted; /* so far */
 	uint64_t promised; /* receives that messages on their way will take */
 	uint32_t limit; /* armed at; 0: not */
@@ -29,7 +29,7 @@ struct model_shared {
 void model_shared_open(struct model_shared *shared, struct sim_host *host, struct soft_random *random,
 		       struct model_tally *tally);
 void model_shared_close(struct model_shared *shared);
-/* Do one random thing.  False when there was nothing to do. */
+/* Execute one random operation. False if none was possible. */
 bool model_shared_step(struct model_shared *shared);
 /* After anything happened: the limit event is there, or must not be. */
 void model_shared_watch(struct model_shared *shared);

@@ -19,7 +19,7 @@ void model_close_windows(struct model_flow *flow)
 		CHECK(!soft_dealloc_mw(flow->windows[index].mw));
 }
 
-/* Whether everything that went through it is answered: what is asked again would find the key gone. */
+/* Whether all requests through it are answered: a repeated one would find the key invalid. */
 static bool is_idle(const struct model_flow *flow, const struct model_window *window)
 {
 	return !window->used || (int32_t)(flow->completed - window->last_use) > 0;
@@ -53,7 +53,7 @@ bool model_change_window(struct model_flow *flow, struct model_request *request,
 
 	if (!bound && window->state != MODEL_FREE)
 		return false;
-	/* Without answers nobody knows what is still on its way through it. */
+	/* Without answers it is unknown which requests through it are in flight. */
 	if (bound && (flow->connection->type != IBV_QPT_RC || !is_idle(in, window)))
 		return false;
 	request->window = window;
@@ -68,7 +68,7 @@ bool model_change_window(struct model_flow *flow, struct model_request *request,
 	request->opcode = wr->opcode = IBV_WR_BIND_MW;
 	wr->bind_mw.mw = window->mw;
 	wr->bind_mw.rkey = window->mw->rkey = window->key = ibv_inc_rkey(window->mw->rkey);
-	if (bound && model_below(random, 2)) /* to nothing */
+	if (bound && model_below(random, 2)) /* unbind */
 		window->next = MODEL_FREE;
 	else
 		bind(in, window, wr);

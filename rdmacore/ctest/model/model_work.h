@@ -1,4 +1,4 @@
-/* What connections and datagrams of the model have in common: sizes, a receive, and what is told of it all. */
+/* What connections and datagrams of the model share: sizes, a receive, and counts. */
 #ifndef CTEST_MODEL_MODEL_WORK_H
 #define CTEST_MODEL_MODEL_WORK_H
 
@@ -7,9 +7,9 @@
 #include "soft/objects/receive_queue.h"
 
 #define MODEL_DEPTH 16 /* of each queue */
-#define MODEL_RECEIVE (UINT64_C(1) << 63) /* of wr_id, and what a shared queue is named by there */
+#define MODEL_RECEIVE (UINT64_C(1) << 63) /* marks the wr_id of a receive; names a shared queue */
 #define MODEL_POWER 17 /* messages are shorter than two to the power of that */
-#define MODEL_SMALL_POWER 13 /* where they must find a receive of the longest */
+#define MODEL_SMALL_POWER 13 /* where they must find a receive of the longest message */
 #define MODEL_SMALL (1u << (MODEL_SMALL_POWER - 1))
 
 struct model_receive {
@@ -17,13 +17,13 @@ struct model_receive {
 	uint32_t length;
 };
 
-/* How many receives wait there; nothing runs beside the model. */
+/* How many receives are posted there; the model is single-threaded. */
 static inline uint32_t model_receives_in(const struct soft_receive_queue *queue)
 {
 	return atomic_load_explicit(&queue->posted, memory_order_relaxed) - queue->consumed;
 }
 
-/* What of all that was done; for those who read the result. */
+/* Counts of the executed operations, for reports. */
 struct model_tally {
 	uint64_t failures; /* connections that gave up after their retries */
 	uint64_t through_windows, binds, invalidated; /* invalidated: by either side */

@@ -1,6 +1,6 @@
 /*
  * Random work on random topologies over the packets link, against the model: every byte, every completion, every
- * order and the final state.  Everything is made of one seed, so a failure repeats.
+ * order and the final state. Everything is made of one seed, so a failure repeats.
  *
  *   test_model [FIRST [COUNT]]   seeds FIRST to FIRST + COUNT - 1
  */
@@ -12,7 +12,7 @@
 #include "ctest/support/check.h"
 #include "soft/base/fabric.h"
 
-#define SEEDS 60 /* when nothing is said */
+#define SEEDS 60 /* default */
 #define HOSTS 4
 #define CONNECTIONS 3
 #define MESSAGES 40 /* of each direction */
@@ -90,7 +90,7 @@ static bool all_done(const struct world *world)
 	return !world->has_datagrams || model_datagrams_are_done(&world->datagrams);
 }
 
-/* One of those who work does one thing. */
+/* Execute an operation of a random component. */
 static bool step(struct world *world, struct soft_random *random)
 {
 	uint64_t who = below(random, world->count + 2);
@@ -126,12 +126,12 @@ static void work(struct world *world, struct soft_random *random)
 		    soft_timers_advance(&world->net.fabric.timers, UINT64_MAX)) {
 			idle = 0;
 		} else {
-			/* By chance nobody was asked who had something to do. */
+			/* By chance no component with work was chosen. */
 			CHECK(++idle < 10000);
 		}
 		watch(world);
 	}
-	/* What is still on its way may no longer do anything but what it was sent for. */
+	/* Packets that are in flight may have only their intended effects. */
 	while (soft_timers_advance(&world->net.fabric.timers, UINT64_MAX))
 		watch(world);
 }
@@ -206,9 +206,9 @@ static void close_world(struct world *world, struct tally *tally)
 	struct soft_packets_counters packets;
 
 	for (uint32_t index = 0; index < world->count; index++)
-		model_settle(&world->connections[index]);
+		model_poll_all(&world->connections[index]);
 	if (world->has_datagrams)
-		model_datagrams_settle(&world->datagrams);
+		model_datagrams_poll_all(&world->datagrams);
 	for (uint32_t host = 0; world->has_shared && host < world->net.count; host++) {
 		model_shared_count(&world->shared[host]);
 		model_shared_count(&world->datagram_shared[host]);

@@ -1,6 +1,6 @@
 /*
- * What a completion queue tells besides its completions, in virtual time: when each was added, and of several
- * with one event.
+ * Time stamps and moderation of a completion queue, in virtual time: when each completion was added, and one event
+ * for several.
  */
 #include <poll.h>
 #include <time.h>
@@ -135,7 +135,7 @@ static void test_stamps(void)
 	close_watched(&watched);
 }
 
-/* Whoever forgets one queue pair's completions leaves the others theirs. */
+/* Dropping one queue pair's completions keeps those of others. */
 static void test_stamps_stay(void)
 {
 	struct ibv_poll_cq_attr attr = {0};
@@ -192,7 +192,7 @@ static void test_moderation(void)
 	run(&watched, 1);
 	CHECK(has_event(&watched));
 
-	/* What waits when the bounds change is told of at once. */
+	/* If the limits change, waiting completions are reported at once. */
 	CHECK(!soft_req_notify_cq(watched.cq, 0));
 	post(&watched, 8);
 	run(&watched, 2 * DELAY);
@@ -255,7 +255,7 @@ static void test_clock(void)
 	clock_gettime(CLOCK_REALTIME, &before);
 	epoch_now = wall.now(&wall) + soft_clock_epoch(&wall);
 	clock_gettime(CLOCK_REALTIME, &after);
-	/* The two are read one after the other, with whatever else this machine does between. */
+	/* The two clocks are read one after the other, with any delay of this machine in between. */
 	CHECK(epoch_now / SOFT_SECOND + 60 >= (uint64_t)before.tv_sec &&
 	      epoch_now / SOFT_SECOND <= (uint64_t)after.tv_sec + 60);
 }

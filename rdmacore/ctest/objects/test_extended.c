@@ -1,4 +1,4 @@
-/* The extended verbs: queues read in place, requests built in place, resizing, overruns, regions anew. */
+/* The extended verbs: reading queues and building requests in place, resizing, overruns, re-registered regions. */
 #include <poll.h>
 
 #include "ctest/support/bare.h"
@@ -13,7 +13,7 @@ static struct ibv_cq_ex *make_cq(struct bench *bench, uint32_t entries)
 	return cq;
 }
 
-/* As the inline function of verbs.h, which would want libibverbs linked. */
+/* Like the inline function of verbs.h, which would need libibverbs. */
 static struct ibv_qp *create_qp(struct bench *bench, struct ibv_qp_init_attr_ex *attr)
 {
 	struct verbs_context *context = verbs_get_ctx_op(bench->context, create_qp_ex);
@@ -22,7 +22,7 @@ static struct ibv_qp *create_qp(struct bench *bench, struct ibv_qp_init_attr_ex 
 	return context->create_qp_ex(bench->context, attr);
 }
 
-/* An end whose queue is an extended one and whose requests are built. */
+/* An end with an extended queue and with built requests. */
 static struct ibv_qp_ex *make_end(struct bare *bare, struct bench *bench, enum ibv_qp_type type,
 				  uint64_t operations)
 {
@@ -145,7 +145,7 @@ static void test_builders(struct bench *bench)
 	bare_destroy(&server);
 }
 
-/* A batch that is wrong somewhere, or given up, leaves nothing. */
+/* A batch with an error, or an aborted one, leaves nothing. */
 static void test_builder_errors(struct bench *bench)
 {
 	uint64_t operations = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_LOCAL_INV;
@@ -171,7 +171,7 @@ static void test_builder_errors(struct bench *bench)
 		ibv_wr_send(qp);
 		ibv_wr_set_sge(qp, bench->mr->lkey, (uintptr_t)bench->memory, 8);
 		if (wrong == 0) {
-			ibv_wr_rdma_read(qp, bench->mr->rkey, 0); /* was not asked for */
+			ibv_wr_rdma_read(qp, bench->mr->rkey, 0); /* not requested at creation */
 		} else if (wrong == 1) {
 			ibv_wr_send(qp);
 			ibv_wr_set_sge_list(qp, 5, list);
@@ -188,7 +188,7 @@ static void test_builder_errors(struct bench *bench)
 			ibv_wr_rdma_read(qp, bench->mr->rkey, 0);
 			for (int request = 0; request < BENCH_DEPTH; request++)
 				ibv_wr_send(qp);
-		} else if (wrong == 6) { /* what is done here has no data */
+		} else if (wrong == 6) { /* a local request has no data */
 			ibv_wr_local_inv(qp, 1);
 			ibv_wr_set_sge(qp, bench->mr->lkey, (uintptr_t)bench->memory, 8);
 		} else {
@@ -237,7 +237,7 @@ static void test_built_datagram(struct bench *bench)
 		ibv_wr_start(qp);
 		ibv_wr_send(qp);
 		ibv_wr_set_ud_addr(qp, ah, server.qp->qp_num, BENCH_QKEY);
-		ibv_wr_send(qp); /* to nobody: EINVAL, and the handle is let go */
+		ibv_wr_send(qp); /* without an address: EINVAL, and the reference of the handle is released */
 		CHECK(ibv_wr_complete(qp) == EINVAL);
 		ibv_wr_start(qp);
 		ibv_wr_send(qp);
@@ -250,7 +250,7 @@ static void test_built_datagram(struct bench *bench)
 	CHECK(!bench->provider->ibv_destroy_ah(ah));
 }
 
-/* What is in the queue stays in it, in order; a queue that would be too small is refused. */
+/* Completions stay in the queue, in order; too small a size is rejected. */
 static void test_resize(struct bench *bench)
 {
 	struct ibv_sge sge = bench_sge(bench, 0, 8);
@@ -283,7 +283,7 @@ static void test_resize(struct bench *bench)
 	bare_destroy(&server);
 }
 
-/* More completions than there is room for: the queue and the queue pair say so. */
+/* More completions than there is room for: the queue and the queue pair raise events. */
 static void test_overrun(struct bench *bench)
 {
 	struct ibv_sge sge = bench_sge(bench, 0, 8);
@@ -356,7 +356,7 @@ static void test_solicited(struct bench *bench)
 /* A region with addresses of its user's, then moved, then with fewer rights. */
 static void test_regions(struct bench *bench)
 {
-	/* The kernel wants the offset in a page to be the same. */
+	/* The kernel requires the same offset in a page. */
 	uint64_t iova = UINT64_C(0x100000000000) + ((uintptr_t)bench->memory & 4095);
 	struct ibv_mr *mr = bench->provider->ibv_reg_mr_iova2(bench->pd, bench->memory + 4096, 4096, iova,
 							      BENCH_ACCESS);
@@ -430,7 +430,7 @@ static void test_queries(struct bench *bench)
 }
 
 /*
- * Between start_poll and end_poll the caller may do anything, with the queue pair that completed too.  The completion
+ * Between start_poll and end_poll the caller may do anything, with the queue pair that completed too. The completion
  * that is shown has left the queue, and its receive has made room.
  */
 static void test_between(struct bench *bench)

@@ -1,6 +1,6 @@
 /*
- * Completion queues at their limits: how many completions there is room for, what happens to who finds none,
- * which completions are an event, and what keeps a queue from being destroyed.
+ * Completion queues at their limits: how many completions there is room for, and what happens to a queue pair that
+ * finds none. Also which completions raise an event, and what prevents the destruction of a queue.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -61,7 +61,7 @@ static void expect_successes(struct side *side, int count)
 	CHECK(soft_poll_cq(side->cq, 1, &wc) == 0);
 }
 
-/* As many as there is room for are fine, again and again; one more ends its queue pair. */
+/* The queue can be filled again and again; one more completion ends the queue pair. */
 static void test_sender(bool local)
 {
 	enum ibv_event_type types[ALL_EVENTS];
@@ -75,7 +75,7 @@ static void test_sender(bool local)
 		sim_net_run(&wire.net, UINT64_MAX);
 		CHECK(!soft_resize_cq(wire.a.cq, ROOM));
 		CHECK(soft_resize_cq(wire.a.cq, ROOM - 1) == EINVAL);
-		/* And full with what came since the first was polled. */
+		/* The queue is full with completions after the first one was polled. */
 		wire_completion(&wire.a, IBV_WC_SUCCESS);
 		wire_post(&wire.a, &wire.b, IBV_WR_RDMA_WRITE, 8);
 		sim_net_run(&wire.net, UINT64_MAX);
@@ -91,7 +91,7 @@ static void test_sender(bool local)
 	wire_close(&wire);
 }
 
-/* The same of receives, of messages of one packet and of several; the sender is told (IBTA 10.10.2.2). */
+/* The same for receives, for messages of one packet and of several; the sender gets an error (IBTA 10.10.2.2). */
 static void test_receiver(bool local, uint32_t length)
 {
 	enum ibv_event_type types[ALL_EVENTS];
@@ -105,7 +105,7 @@ static void test_receiver(bool local, uint32_t length)
 		wire_post(&wire.a, &wire.b, IBV_WR_SEND, length);
 		sim_net_run(&wire.net, wire.net.fabric.clock.now(&wire.net.fabric.clock) + SOFT_MILLISECOND);
 	}
-	if (length > 8) { /* unread, they go with what they are about */
+	if (length > 8) { /* unread events are dropped with their objects */
 		CHECK(!soft_destroy_qp(wire.b.qp) && !soft_destroy_cq(wire.b.cq));
 		CHECK(events_of(wire.b.host, types) == 0);
 		wire.b.cq = sim_cq(wire.b.host, 1); /* for wire_close */
@@ -119,7 +119,7 @@ static void test_receiver(bool local, uint32_t length)
 	wire_close(&wire);
 }
 
-/* A send that fails is in SQE; one whose completion is lost besides cannot be repaired from there. */
+/* After a failed send the queue pair is in SQE; if the completion is lost, too, it cannot return to RTS. */
 static void test_unreliable_sender(void)
 {
 	struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1};
@@ -170,7 +170,7 @@ static void *post_too_much(void *argument)
 	return NULL;
 }
 
-/* Both halves of a queue pair find no room at the same time, each under a lock of its own: told once all the same. */
+/* Both halves of a queue pair find no room at the same time, each under its own lock: one event. */
 static void test_both_halves(void)
 {
 	for (int round = 0; round < 20; round++) {
@@ -201,8 +201,8 @@ static void test_both_halves(void)
 /* --- room for receives ------------------------------------------------------------------------ */
 
 /*
- * A receive makes room when its completion is polled, also when the queue was resized or polled in the other
- * way meanwhile; and not when its queue pair began anew, whose receives are others.
+ * A receive makes room when its completion is polled, even if the queue was resized or polled in the other way
+ * meanwhile. It makes none after its queue pair was reset.
  */
 static void test_room(void)
 {
@@ -243,14 +243,14 @@ static void test_room(void)
 		for (int receive = 0; round < 2 && receive < 3; receive++)
 			CHECK(!soft_post_recv(&qp->ibv, &wr, &bad));
 		CHECK(soft_post_recv(&qp->ibv, &wr, &bad) == ENOMEM);
-		if (round == 2) /* nobody polls them any more */
+		if (round == 2) /* they are not polled any more */
 			break;
 		change.qp_state = IBV_QPS_RESET;
 		CHECK(!soft_modify_qp(&qp->ibv, &change, IBV_QP_STATE));
 	}
 	CHECK(soft_poll_cq(init.recv_cq, -1, wcs) < 0);
 	CHECK(!soft_destroy_qp(&qp->ibv));
-	/* They stay after their queue pair, whose memory is no longer there. */
+	/* They remain after their queue pair and its memory are freed. */
 	CHECK(soft_poll_cq(init.recv_cq, 8, wcs) == 8);
 	CHECK(!soft_destroy_cq(init.recv_cq));
 	wire_close(&wire);
@@ -270,7 +270,7 @@ static const struct {
 	{{0, -1}, PLAIN, 8, true}, {{0, -1}, SOLICITED, 8, true}, {{0, -1}, FAILED, 8, true},
 	{{1, -1}, PLAIN, 8, false}, {{1, -1}, SOLICITED, 8, true}, {{1, -1}, FAILED, 8, true},
 	{{1, -1}, PLAIN, 4096, false}, {{1, -1}, SOLICITED, 4096, true},
-	/* Who asked for all is not put off by a second call (ibv_req_notify_cq(3)). */
+	/* A second call does not reduce what was armed (ibv_req_notify_cq(3)). */
 	{{0, 1}, PLAIN, 8, true}, {{1, 0}, PLAIN, 8, true}, {{1, 1}, PLAIN, 8, false},
 };
 
@@ -307,7 +307,7 @@ static void make_completion(struct wire *wire, enum what what, uint32_t length)
 	sim_net_run(&wire->net, UINT64_MAX);
 }
 
-/* What is in use stays; an event that nobody took goes with its queue. */
+/* An object in use is not destroyed; an event that was not taken is dropped with its queue. */
 static void check_destroy(struct wire *wire, struct ibv_comp_channel *channel)
 {
 	struct pollfd readable = {.fd = channel->fd, .events = POLLIN};

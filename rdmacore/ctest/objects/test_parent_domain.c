@@ -5,10 +5,10 @@
 
 enum supply { OWN, DEFAULT, NOTHING };
 
-/* The program's allocator, and what it was asked for. */
+/* The program's allocator, and what was requested from it. */
 struct supplier {
 	enum supply supply;
-	struct ibv_pd *pd; /* which asks */
+	struct ibv_pd *pd; /* the requesting domain */
 	unsigned int asked, given, returned;
 	uint64_t resources; /* a bit for each */
 };
@@ -90,12 +90,12 @@ static void test_refused(struct bench *bench)
 	attr = (struct ibv_parent_domain_init_attr){.pd = bench->pd};
 	CHECK(!ibv_alloc_parent_domain(context, &attr) && errno == EINVAL);
 	CHECK(!ibv_alloc_td(bench->context, &unknown) && errno == EINVAL);
-	/* What newer programs allow changes nothing. */
+	/* Flags of newer programs have no effect. */
 	attr.comp_mask = CORE_PARENT_DOMAIN_ALLOW_UNPROTECTED;
 	cq.parent_domain = ibv_alloc_parent_domain(bench->context, &attr);
 	CHECK(cq.parent_domain && !bench->provider->ibv_dealloc_pd(cq.parent_domain));
 	cq.parent_domain = bench->pd;
-	/* A queue is told a parent domain, or none. */
+	/* A queue needs a parent domain, or no domain. */
 	CHECK(!ibv_create_cq_ex(bench->context, &cq) && errno == EINVAL);
 	CHECK(!ibv_dealloc_td(foreign));
 	CHECK(!bench->provider->ibv_close_device(context));
@@ -118,7 +118,7 @@ static void test_lifetimes(struct bench *bench)
 	create_in(&bare, bench, parent, NULL);
 	CHECK(provider->ibv_dealloc_pd(parent) == EBUSY);
 	bare_destroy(&bare);
-	/* It is a domain like any other, also to stand under a parent domain. */
+	/* It can be the domain of a parent domain, like any other. */
 	above = make_parent(&(struct bench){.context = bench->context, .pd = parent}, NULL, NULL);
 	CHECK(provider->ibv_dealloc_pd(parent) == EBUSY);
 	CHECK(!provider->ibv_dealloc_pd(above));
@@ -139,7 +139,7 @@ static struct ibv_wc write_with(struct bare *from, const struct ibv_mr *local, c
 	return expect_wc(from, 1, status);
 }
 
-/* Keys are good across a domain and all that stand for it, and nowhere else. */
+/* Keys are valid for a domain and all its parent domains, and for no others. */
 static void test_keys(struct bench *bench)
 {
 	const struct core_provider *provider = bench->provider;
@@ -171,7 +171,7 @@ static void test_keys(struct bench *bench)
 	CHECK(!provider->ibv_dealloc_pd(parent));
 }
 
-/* A queue pair, a shared queue that grows, a completion queue that grows: each asks, and gives back. */
+/* A queue pair, a shared queue that grows, a completion queue that grows: each allocates, and frees. */
 static void test_allocator(struct bench *bench, enum supply kind)
 {
 	struct supplier supplier = {.supply = kind};
@@ -205,11 +205,11 @@ static void test_allocator(struct bench *bench, enum supply kind)
 		expect_wc(&server, wr_id, IBV_WC_SUCCESS);
 	}
 	bare_destroy(&client);
-	CHECK(!bare_post(&server, &wr)); /* to one that it still holds, and whose rings went back */
+	CHECK(!bare_post(&server, &wr)); /* a queue pair that still exists, with freed rings */
 	bare_destroy(&server);
 	CHECK(!provider->ibv_destroy_srq(srq));
 	CHECK(!provider->ibv_destroy_cq(ibv_cq_ex_to_cq(cq)));
-	/* Two rings for each queue pair, one for each of the others; what grew is not asked for again. */
+	/* Two rings for each queue pair, one for each of the others; a ring that grew is not allocated again. */
 	CHECK(supplier.asked == 6 && supplier.given == (kind == OWN ? 6 : 0));
 	CHECK(supplier.returned == supplier.given);
 	CHECK(supplier.resources == 0xe);
@@ -236,7 +236,7 @@ static void test_no_memory(struct bench *bench)
 	CHECK(!provider->ibv_dealloc_pd(parent));
 }
 
-/* What a device without them says. */
+/* Errors of a device without them. */
 static void test_absent(struct bench *bench)
 {
 	struct ibv_parent_domain_init_attr attr = {.pd = bench->pd};

@@ -1,7 +1,7 @@
 /*
- * A peer writes without end while what its key stands for is moved, deregistered and bound anew: from the
- * moment at which that is done not one byte more of the old memory changes, and never one beside it.  Over an
- * unreliable connection, where what is refused is dropped and the next request goes on.
+ * A peer writes all the time while the memory of its key is moved, deregistered and bound again. From the moment at
+ * which the call returns no byte of the old memory changes, and never a byte next to it. Over an unreliable
+ * connection, where a rejected request is dropped and the next one continues.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -28,13 +28,13 @@ struct stage {
 	uint8_t *memory; /* guard, area, guard, area, guard, area, guard */
 	struct ibv_mr *mr;
 	struct ibv_mw *mw;
-	_Atomic uint64_t address; /* what the writer knows */
+	_Atomic uint64_t address; /* what the writer uses */
 	_Atomic uint32_t key;
 	_Atomic uint64_t attempts;
 	_Atomic bool stop;
 };
 
-/* The third is nobody's: where a region that is taken away goes to. */
+/* The third is never accessible: a region that is taken away is moved there. */
 static uint8_t *area(const struct stage *stage, int index)
 {
 	return stage->memory + GUARD + index * (AREA + GUARD);
@@ -117,7 +117,7 @@ static void grant(struct stage *stage, enum kind kind, uint8_t *memory)
 	atomic_store(&stage->key, key);
 }
 
-/* And not any more; nobody tells it. */
+/* Revoke it without a message to the writer. */
 static void revoke(struct stage *stage, enum kind kind)
 {
 	if (kind == MOVED)
@@ -183,7 +183,7 @@ static void test(struct bench *bench, enum kind kind)
 		grant(&stage, kind, memory);
 		wait_for_attempts(&stage);
 		revoke(&stage, kind);
-		/* It is ours again. */
+		/* Only this thread uses it again. */
 		CHECK(is_all(memory, PIECE, 0x3c) && is_all(memory + AREA - PIECE, PIECE, 0x3c));
 		memset(memory, 0, AREA);
 		wait_for_attempts(&stage);
@@ -230,8 +230,8 @@ static void *end_it(void *argument)
 }
 
 /*
- * While a queue pair copies, it holds the lock of one of its halves (soft/objects/mr_table.h).  Until it lets go, what takes
- * its key away is not done: the owner would free the memory.
+ * While a queue pair copies, it holds the lock of one of its halves (soft/objects/mr_table.h). A call that takes its
+ * key away returns only after that lock is released, because the owner then frees the memory.
  */
 static void test_waits(struct bench *bench, enum way way, bool requester)
 {

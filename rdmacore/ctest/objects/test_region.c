@@ -59,7 +59,7 @@ static struct ibv_mr *register_at(struct wire *wire, uint32_t offset, int access
 	return mr;
 }
 
-/* Rights and translation change apart, and what is not changed stays (ibv_rereg_mr(3)). */
+/* Rights and translation change independently, and the rest stays (ibv_rereg_mr(3)). */
 static void test_change(struct wire *wire)
 {
 	uint64_t iova = iova_of(wire, 64);
@@ -100,7 +100,7 @@ static void test_domain(struct wire *wire)
 	CHECK(!soft_dereg_mr(mr));
 }
 
-/* What cannot be changed leaves the region as it was. */
+/* A rejected change leaves the region as it was. */
 static void test_refused(struct wire *wire)
 {
 	uint64_t iova = iova_of(wire, 0);

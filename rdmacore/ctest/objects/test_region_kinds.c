@@ -1,6 +1,6 @@
 /*
- * Regions of memory that comes and goes (on demand, implicit), of none (null) and of the device's own: what is reached
- * through them, and what a peer cannot do with an address that leads nowhere.
+ * Regions of on-demand, implicit, null and device memory: what they give access to, and what a peer cannot do with an
+ * invalid address.
  */
 #include <sys/mman.h>
 #include <unistd.h>
@@ -101,7 +101,7 @@ static enum ibv_wc_status message(struct wire *wire, struct ibv_sge from, struct
 		*received = completion_of(wire->b.cq).status;
 	disconnect(&link);
 	while (ibv_poll_cq(wire->b.cq, 1, &(struct ibv_wc){0}) == 1)
-		; /* what was flushed */
+		; /* the flushed range */
 	return status;
 }
 
@@ -183,7 +183,7 @@ static void test_implicit(struct wire *wire)
 	CHECK(!soft_dereg_mr(mr));
 }
 
-/* Zeros whatever was written, at any address, for as long as one such region is left. */
+/* Zeros, whatever was written, at any address, while a null region is left. */
 static void test_null(struct wire *wire)
 {
 	struct ibv_mr *mr = soft_alloc_null_mr(wire->a.host->pd), *other = soft_alloc_null_mr(wire->b.host->pd);
@@ -244,7 +244,7 @@ static void test_device_memory(struct wire *wire)
 	CHECK(dm && dm->context == wire->b.host->context);
 	memset(back, 1, sizeof(back));
 	memset(text, 0, sizeof(text));
-	CHECK(!ibv_memcpy_from_dm(back, dm, 0, 100) && !memcmp(back, text, 100)); /* nobody's before */
+	CHECK(!ibv_memcpy_from_dm(back, dm, 0, 100) && !memcmp(back, text, 100)); /* not visible to earlier users */
 	memset(text, 'x', sizeof(text));
 	CHECK(!ibv_memcpy_to_dm(dm, 4, text, 96) && !ibv_memcpy_from_dm(back, dm, 0, 100));
 	CHECK(!back[3] && !memcmp(back + 4, text, 96));
@@ -273,7 +273,7 @@ static void test_device_memory(struct wire *wire)
 	CHECK(soft_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, ALL_RIGHTS) == IBV_REREG_MR_ERR_INPUT);
 	CHECK(!soft_dereg_mr(mr) && !soft_free_dm(dm));
 
-	/* What the device has, alignment counted; and all of it again afterwards. */
+	/* All memory of the device, alignment counted; and all of it again afterwards. */
 	for (int round = 0; round < 2; round++) {
 		CHECK(!alloc_dm(wire, SOFT_DEVICE_MEMORY + 1, 0) && errno == ENOMEM);
 		CHECK(!alloc_dm(wire, SIZE_MAX, 0) && errno == ENOMEM);
@@ -349,7 +349,7 @@ static void test_access(struct wire *wire)
 	CHECK(!soft_query_device_ex(wire->b.host->context, NULL, &attr, sizeof(attr)));
 	CHECK(attr.max_dm_size == SOFT_DEVICE_MEMORY);
 	CHECK(attr.odp_caps.general_caps == (IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT));
-	/* A kernel that cannot be asked for pages. */
+	/* A kernel that does not populate pages. */
 	wire->b.host->device->on_demand = false;
 	CHECK(!soft_reg_mr(wire->b.host->pd, wire->b.memory, 8, IBV_ACCESS_ON_DEMAND) && errno == EOPNOTSUPP);
 	CHECK(!soft_query_device_ex(wire->b.host->context, NULL, &attr, sizeof(attr)) && !attr.odp_caps.general_caps);

@@ -1,4 +1,4 @@
-/* Shared receive queues: who gets what, the limit event, resizing, and the end of a queue pair. */
+/* Shared receive queues: which queue pair gets a receive, the limit event, resizing, and the end of a queue pair. */
 #include "ctest/support/bare.h"
 #include "ctest/support/check.h"
 
@@ -105,7 +105,7 @@ static void test_limit(struct bench *bench)
 	CHECK(!bench->provider->ibv_destroy_srq(srq));
 }
 
-/* What is posted stays posted, in order; fewer places than there are receives are refused. */
+/* Posted receives stay posted, in order; a size below their number is rejected. */
 static void test_resize(struct bench *bench)
 {
 	struct ibv_srq *srq = make_srq(bench, 4);
@@ -136,7 +136,7 @@ static void test_resize(struct bench *bench)
 	CHECK(!bench->provider->ibv_destroy_srq(srq));
 }
 
-/* A queue pair that goes to ERR leaves the receives to others and says that it takes no more. */
+/* A queue pair that goes to ERR leaves the receives to others, and raises an event. */
 static void test_last_wqe(struct bench *bench)
 {
 	struct ibv_srq *srq = make_srq(bench, 4);
@@ -200,7 +200,7 @@ static void test_protection_domain(struct bench *bench)
 	CHECK(!bench->provider->ibv_dealloc_pd(pd));
 }
 
-/* A WRITE that is refused when its receive was taken: nobody else can have that, so it ends here. */
+/* A WRITE that is rejected after its receive was taken: no other queue pair can have it, so it completes here. */
 static void test_refused_write(struct bench *bench)
 {
 	struct ibv_srq *srq = make_srq(bench, 4);
@@ -226,7 +226,7 @@ static void test_refused_write(struct bench *bench)
 	CHECK(!bench->provider->ibv_destroy_srq(srq));
 }
 
-/* The limit that it is made with is none, and attributes and types that there are not are refused. */
+/* It is created without a limit, and unknown attributes and types are rejected. */
 static void test_attributes(struct bench *bench)
 {
 	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 4, .max_sge = 1, .srq_limit = 3}};
@@ -247,7 +247,7 @@ static void test_attributes(struct bench *bench)
 	CHECK(!bench->provider->ibv_query_srq(srq, &got) && got.srq_limit == limit && got.max_wr >= 4);
 	CHECK(!verbs_get_ctx(bench->context)->create_srq_ex(bench->context, &extended) &&
 	      errno == EINVAL); /* XRC without a domain */
-	/* The sizes of its own queue mean nothing (ibv_create_qp(3)). */
+	/* The sizes of its own queue are ignored (ibv_create_qp(3)). */
 	bare_create(&server, bench, IBV_QPT_RC, srq);
 	CHECK(!bench->provider->ibv_query_qp(server.qp, &qp_attr, IBV_QP_CAP, &init));
 	CHECK(init.srq == srq && init.cap.max_recv_wr == 0 && init.cap.max_recv_sge == 0);

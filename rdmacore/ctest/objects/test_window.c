@@ -37,13 +37,16 @@ static void test_type_1(struct bench *bench)
 	uint32_t old;
 
 	window_pair(bench, &client, &server);
-	/* Programs ask for the local right as well, and it does not matter. */
+	/* Programs set the local right as well, which has no effect. */
 	bind_type_1(&server, mw, window_range(mr, bench, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_LOCAL_WRITE),
 		    IBV_WC_SUCCESS);
 	CHECK(window_write(&client, WINDOW_OFFSET, mw->rkey) == IBV_WC_SUCCESS);
 	CHECK(window_write(&client, WINDOW_OFFSET + WINDOW_SIZE - 8, mw->rkey) == IBV_WC_SUCCESS);
 	CHECK(bench->provider->ibv_dereg_mr(mr) == (on_soft("regions with windows") ? EBUSY : EINVAL));
-	/* Bound again: the old key is wrong at once, and the region can go when nothing is bound to it. */
+	/*
+	 * Bound again: the old key is invalid at once, and the region can be deregistered when nothing is bound to
+	 * it.
+	 */
 	old = mw->rkey;
 	bind_type_1(&server, mw, window_range(mr, bench, IBV_ACCESS_REMOTE_READ), IBV_WC_SUCCESS);
 	CHECK(window_write(&client, WINDOW_OFFSET, old) == IBV_WC_REM_ACCESS_ERR);
@@ -153,7 +156,7 @@ static void close_bound(struct bare *client, struct bare *server, struct ibv_mw 
 	CHECK(!window_last || !ibv_dealloc_mw(mw));
 }
 
-/* Binding what is not allowed, and invalidating what is not one's own. */
+/* Binding outside of the rights, and invalidating another's window. */
 static void test_refused(struct bench *bench)
 {
 	enum ibv_wc_status not_invalidated =
@@ -196,7 +199,7 @@ static void test_refused(struct bench *bench)
 			bind_type_2(&server, mw, info, IBV_WC_SUCCESS);
 			invalidate(&server, mw->rkey ^ 1, not_invalidated);
 			break;
-		case 5: /* a region is no window */
+		case 5: /* the key of a region, not of a window */
 			CHECK(!bare_recv(&server, 1, 4096, 64));
 			send_invalidate(&client, bench->mr->rkey, on_soft("the sender of a wrong invalidation") ?
 									  IBV_WC_REM_ACCESS_ERR : IBV_WC_SUCCESS);
@@ -231,7 +234,7 @@ static void test_bounds(struct bench *bench)
 		{memory - 1, 8, false, 0, IBV_WC_MW_BIND_ERR},
 		{memory + 8, UINT64_MAX, false, 0, wraps},
 		{UINT64_MAX - 3, 8, false, 0, wraps},
-		{memory, 0, false, 0, IBV_WC_MW_BIND_ERR}, /* a type 2 window is never bound to nothing */
+		{memory, 0, false, 0, IBV_WC_MW_BIND_ERR}, /* a type 2 window is never unbound by a bind */
 		{0, WINDOW_SIZE, true, 0, IBV_WC_MW_BIND_ERR}, /* IBTA 10.6.7.2.1 */
 		{memory, WINDOW_SIZE, false, 0x100, IBV_WC_MW_BIND_ERR}, /* the key of another window */
 	};
@@ -255,7 +258,7 @@ static void test_bounds(struct bench *bench)
 	}
 }
 
-/* What cannot be asked for at all. */
+/* Requests that cannot be posted. */
 static void test_not_posted(struct bench *bench)
 {
 	struct ibv_pd *pd = bench->provider->ibv_alloc_pd(bench->context);
@@ -297,7 +300,7 @@ static void test_not_posted(struct bench *bench)
 	CHECK(!bench->provider->ibv_dealloc_pd(pd));
 }
 
-/* What a posted request names goes before its turn comes. */
+/* Objects that a posted request names are destroyed before it is executed. */
 static void test_gone_meanwhile(struct bench *bench)
 {
 	for (int way = 0; way < 3; way++) {

@@ -1,6 +1,7 @@
 /*
- * Who sends without a pause holds up nobody: another's turn comes between two messages, deregistration and
- * disconnection wait for a bounded number of them, and connection management waits for none.  Counted, not timed.
+ * A queue pair that sends without a pause does not block others. Another thread can run between two messages.
+ * Deregistration and disconnect wait for a bounded number of messages, and connection management waits for none.
+ * Counted, not timed.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -14,11 +15,11 @@
 #define PORT 7061
 #define MESSAGE (256 << 10)
 #define ROUNDS 10
-#define MANY_ROUNDS 30000 /* of a millisecond and more, where something must come, on a busy machine late */
+#define MANY_ROUNDS 30000 /* of more than a millisecond: the bound of waits on a busy machine */
 
 struct stream {
 	struct bare from, to;
-	struct ibv_mr *mr; /* of two messages: what is sent, and where it goes */
+	struct ibv_mr *mr; /* a message: what is sent, and where to */
 	_Atomic bool stop;
 	_Atomic unsigned long messages;
 	pthread_t thread;
@@ -56,8 +57,9 @@ static void *stream_batches(void *argument)
 }
 
 /*
- * The lock is had in the middle of a batch; *messages, from first on, is guarded by it.  Until then the thread that
- * sends may have had no time slice; without turns the lock is only ever had at the end of a batch.
+ * The lock is had in the middle of a batch; *messages, from first on, is guarded by it. Until then the thread that
+ * sends may have had no time slice. If the sender did not release the lock, another thread would get it only at the
+ * end of a batch.
  */
 static void wait_interruption(struct soft_lock *lock, const uint32_t *messages, uint32_t first)
 {
@@ -104,8 +106,8 @@ static void test_turn_within_batch(struct core_provider *provider)
 #define STREAMS 4
 #define LONG (1 << 20)
 /*
- * On average: one each time a lock is waited for, and on a busy machine those of the time slices in which the
- * waiting thread has none.  Without turns there were 6000.
+ * On average: one each time a thread waits for a lock. On a busy machine there are also those sent while the waiting
+ * thread has no time slice. When the sender did not release the lock, there were 6000.
  */
 #define MESSAGES_AT_MOST 1500
 
@@ -339,7 +341,7 @@ static void test_others_go_on(struct core_provider *provider)
 
 /* --- a thread that was stopped while it sends ------------------------------------------------------ */
 
-/* Its completion comes late, and nobody waits for it without an end. */
+/* Its completion comes late, and no other thread waits for it without a limit. */
 static void test_stopped_sender(struct core_provider *provider)
 {
 	struct bench bench;

@@ -24,18 +24,18 @@
 
 #define KEPT_PORT 7092
 #define ROUNDS 1000
-#define SHORT_WHILE 20000 /* microseconds: who does not wait is long done */
+#define SHORT_WHILE 20000 /* microseconds after which a thread that does not wait has ended */
 
 static struct soft_fabric *fabric_of(struct bench *bench)
 {
 	return soft_device(bench->context->device)->fabric;
 }
 
-/* --- who took an event keeps its object ----------------------------------------------------------- */
+/* --- an unacknowledged event keeps its object ------------------------------------------------------- */
 
 enum kind { COMPLETION, OVERFLOW, ACCESS, LIMIT, KINDS };
 
-/* An object of each kind, whose event was taken, and a thread that destroys it. */
+/* An object of each kind with an event that was taken, and a thread that destroys it. */
 struct keeper {
 	struct bench *bench;
 	enum kind kind;
@@ -71,7 +71,7 @@ static void make_keeper(struct keeper *keeper, struct bench *bench, enum kind ki
 		keeper->bare.cq = provider->ibv_create_cq(bench->context, 1, keeper, keeper->channel, 0);
 		CHECK(keeper->bare.cq);
 		soft_cq_notify(soft_cq(keeper->bare.cq));
-		if (kind == OVERFLOW) /* the other, that nobody took, goes with it */
+		if (kind == OVERFLOW) /* the other event, which was not taken, is dropped with it */
 			soft_async_raise(bench->context, &soft_cq(keeper->bare.cq)->overflow_event);
 	}
 	if (kind == COMPLETION) {
@@ -154,7 +154,7 @@ static uint64_t nearly_ten_seconds_ago(struct soft_clock *clock)
 	return wall.now(&wall) - 10 * SOFT_SECOND + 50 * SOFT_MILLISECOND;
 }
 
-/* But not for ever; what is then acknowledged is destroyed all the same. */
+/* But not forever; after the acknowledgement it can be destroyed. */
 static void test_wait_ends(struct bench *bench)
 {
 	struct soft_clock *wall = &fabric_of(bench)->wall;
@@ -227,7 +227,7 @@ static void *read_events(void *argument)
 	return NULL;
 }
 
-/* Each reader takes the event, or nobody does; never is an object seen that is gone. */
+/* Each event is taken by a reader or by none; no reader sees an object that is freed. */
 static void test_readers(struct bench *bench)
 {
 	struct core_provider *provider = bench->provider;
@@ -283,7 +283,7 @@ static void *open_it(void *argument)
 	return soft_open_device(argument);
 }
 
-/* Who opens the device while it leaves is told so, or it is found by the removal. */
+/* A thread that opens the device during its removal gets an error, or the removal finds its context. */
 static void test_open_while_it_leaves(struct bench *bench)
 {
 	struct soft_device *device = soft_device(bench->context->device);
@@ -343,14 +343,14 @@ static void test_removals(struct core_provider *provider)
 	struct core_fault removal = {.action = CORE_FAULT_REMOVE_DEVICE};
 	struct user users[2] = {{.provider = provider}, {.provider = provider}};
 	pthread_t threads[2];
-	uint32_t told;
+	uint32_t counted;
 
 	for (int thread = 0; thread < 2; thread++)
 		CHECK(!pthread_create(&threads[thread], NULL, make_and_destroy, &users[thread]));
 	for (int round = 0; round < 150; round++) {
 		int rule = core_fault_add(provider, &removal);
 
-		CHECK(rule >= 0 && !core_fault_remove(provider, rule, &told));
+		CHECK(rule >= 0 && !core_fault_remove(provider, rule, &counted));
 		usleep((useconds_t)round);
 	}
 	for (int thread = 0; thread < 2; thread++) {
@@ -362,7 +362,7 @@ static void test_removals(struct core_provider *provider)
 
 /* --- timers --------------------------------------------------------------------------------------- */
 
-/* A timer that stays in its expire until it is told to go on. */
+/* A timer that stays in its expire until the test releases it. */
 struct slow {
 	struct soft_timer timer;
 	sem_t begun, go_on;
@@ -406,7 +406,7 @@ static void *unregister_first(void *argument)
 	return NULL;
 }
 
-/* Two threads advance: who unregisters the timer that runs waits for its end, whoever runs which. */
+/* Two threads advance: unregistering the running timer waits for its end, whichever thread runs it. */
 static void test_turns(void)
 {
 	pthread_t threads[3];
@@ -434,9 +434,9 @@ static void test_turns(void)
 	CHECK(!sem_destroy(&turns.first.begun) && !sem_destroy(&turns.first.go_on));
 }
 
-/* --- what cannot be destroyed is kept, and said to be ---------------------------------------------- */
+/* --- objects that cannot be destroyed are kept, with an error --------------------------------------- */
 
-/* The id's queue pair and its queues, while somebody has an event of it. */
+/* The id's queue pair and its queues, while one of its events is unacknowledged. */
 static void test_queue_pair_kept(struct bench *bench)
 {
 	struct core_provider *provider = bench->provider;
@@ -483,7 +483,7 @@ static void wait_until_moving(struct soft_id *id)
 	}
 }
 
-/* An id whose queue pair another call modifies, which waits for a thread that posts and was stopped. */
+/* An id with a queue pair that another call is modifying. That call waits for a stopped thread that posts. */
 static void test_id_kept(struct bench *bench)
 {
 	struct core_provider *provider = bench->provider;
@@ -509,9 +509,9 @@ static void test_id_kept(struct bench *bench)
 	pair_destroy(&pair);
 }
 
-/* --- an id whose channel was destroyed ------------------------------------------------------------ */
+/* --- an id with a destroyed channel ----------------------------------------------------------------- */
 
-/* There is nowhere to tell it anything; all that can be done is to destroy it. */
+/* It has no events any more; it can only be destroyed. */
 static void test_no_channel(struct core_provider *provider)
 {
 	struct rdma_event_channel *channel = create_channel(provider);

@@ -1,4 +1,4 @@
-/* States of queue pairs: which attributes each transition wants and refuses, and what a state does. */
+/* States of queue pairs: which attributes each transition requires and rejects, and the effects of a state. */
 #include "ctest/support/bare.h"
 #include "ctest/support/check.h"
 
@@ -92,7 +92,7 @@ static void test_masks(struct bench *bench)
 	}
 }
 
-/* What may be posted in which state. */
+/* Which requests can be posted in which state. */
 static void test_posting(struct bench *bench)
 {
 	struct ibv_sge sge = bench_sge(bench, 0, 8);
@@ -109,7 +109,7 @@ static void test_posting(struct bench *bench)
 	bare_init(&server);
 	bare_ready_to_receive(&client, &server);
 	CHECK(bare_post(&client, &wr) == EINVAL);
-	/* RESET forgets what was posted, without a completion. */
+	/* RESET drops posted requests, without completions. */
 	CHECK(!bare_modify(&client, (struct ibv_qp_attr){.qp_state = IBV_QPS_RESET}, IBV_QP_STATE));
 	bare_init(&client);
 	bare_fail(&client);
@@ -118,7 +118,7 @@ static void test_posting(struct bench *bench)
 	bare_destroy(&server);
 }
 
-/* ERR flushes what was posted, each queue in its order, and what is posted from then on. */
+/* ERR flushes posted requests, each queue in its order, and those that are posted from then on. */
 static void test_flush(struct bench *bench)
 {
 	struct ibv_sge sge = bench_sge(bench, 0, 8);
@@ -131,7 +131,7 @@ static void test_flush(struct bench *bench)
 	bare_connect(&client, &server);
 	for (int number = 0; number < 3; number++) {
 		CHECK(!bare_recv(&client, receives + (uint64_t)number, 4096, 8));
-		wr.wr_id = sends + (uint64_t)number; /* nobody receives: they wait for an RNR timer */
+		wr.wr_id = sends + (uint64_t)number; /* without receives: they wait for an RNR timer */
 		wr.send_flags = 0; /* errors complete nevertheless */
 		CHECK(!bare_post(&client, &wr));
 	}
@@ -152,8 +152,8 @@ static void test_flush(struct bench *bench)
 }
 
 /*
- * A receive that fails takes its queue pair with it.  Its completion comes before those of requests that are flushed
- * then, the first of which may be later than some that have succeeded without a word: the queues keep their order each.
+ * A receive that fails moves its queue pair to ERR. Its completion comes before those of requests that are flushed
+ * then. The first of these may be later than some that have succeeded unsignaled: each queue keeps its order.
  */
 static void test_failed_receive(struct bench *bench)
 {
@@ -175,7 +175,7 @@ static void test_failed_receive(struct bench *bench)
 	wr.wr.rdma.remote_addr = (uintptr_t)bench->memory + 8192;
 	wr.wr.rdma.rkey = bench->mr->rkey;
 	CHECK(!bare_post(&client, &wr));
-	for (uint64_t wr_id = 11; wr_id < 13; wr_id++) { /* nobody receives: they wait for an RNR timer */
+	for (uint64_t wr_id = 11; wr_id < 13; wr_id++) { /* without receives: they wait for an RNR timer */
 		wr = bench_wr(IBV_WR_SEND, wr_id, &sge);
 		wr.send_flags = 0;
 		CHECK(!bare_post(&client, &wr));
@@ -229,7 +229,7 @@ static void test_reset_completions(struct bench *bench)
 	bare_destroy(&bare);
 }
 
-/* In SQD nothing new is sent; what was sent is finished first; from there on, back to RTS. */
+/* In SQD no new request is sent, sent ones complete; then back to RTS. */
 static void test_drain(struct bench *bench)
 {
 	struct ibv_qp_attr drain = {.qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1};
@@ -272,7 +272,7 @@ static void test_drain(struct bench *bench)
 	bare_destroy(&server);
 }
 
-/* A message that comes to a queue pair in RTR tells it that its peer is ready: once in each of its lives. */
+/* A message to a queue pair in RTR shows that its peer is ready: one event for each time it leaves RESET. */
 static void test_communication_established(struct bench *bench)
 {
 	struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};

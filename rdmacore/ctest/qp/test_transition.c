@@ -1,6 +1,6 @@
 /*
- * The attributes that each transition of a queue pair wants and allows: all of them, one bit at a time; the
- * values that are refused; and that what was set is what is asked for later.
+ * The attributes that each transition of a queue pair requires and allows: all of them, one bit at a time. Also the
+ * rejected values, and that queries return what was set.
  *
  * The table is that of Linux (qp_state_table of drivers/infiniband/core/verbs.c), which is IBTA 11.2.5.2.
  */
@@ -13,6 +13,7 @@
 #include "soft/objects/qp.h"
 #include "soft/objects/srq.h"
 #include "soft/objects/verbs.h"
+#include "soft/qp/internal.h"
 #include "soft/qp/verbs.h"
 
 #define PKEY IBV_QP_PKEY_INDEX
@@ -245,7 +246,7 @@ static void test_query(void)
 	sim_net_close(&net);
 }
 
-/* What a queue pair may be made for: each limit, and one more. */
+/* The limits of a queue pair: each limit, and one more. */
 static void test_create(void)
 {
 	const struct {
@@ -293,7 +294,7 @@ static void set_raw(bool allowed)
 	CHECK(!syscall(SYS_capset, &header, data));
 }
 
-/* Keys of the system's own queue pairs, QP 1 among them, are for who may send anything anyhow. */
+/* Privileged queue keys, as of QP 1, need the capability to send raw packets. */
 static void test_controlled_key(void)
 {
 	struct soft_packets_options options = {.seed = 3, .datagrams = 1};

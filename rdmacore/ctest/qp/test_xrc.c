@@ -1,6 +1,6 @@
 /*
- * Extended reliable connections: domains, shared queues that requests name, initiators and targets and handles of those,
- * over both links; and who names a queue that is not there, or not theirs.
+ * Extended reliable connections: domains, shared queues that requests name, initiators and targets and their handles,
+ * over both links. Also requests that name an unknown queue, or one of another domain.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -246,7 +246,7 @@ static void test_traffic(struct xrc *xrc)
 	CHECK(request(xrc, IBV_WR_RDMA_WRITE, 8, xrc->first.mr, number_of(xrc->second.srq)) == IBV_WC_REM_ACCESS_ERR);
 	CHECK(xrc->first.memory[0] == 5);
 	connect_them(xrc);
-	/* Nothing is posted there: it is asked again once, and then given up. */
+	/* No receive is posted there: one retry, and then the request fails. */
 	CHECK(request(xrc, IBV_WR_SEND, 8, NULL, number_of(xrc->first.srq)) == IBV_WC_RNR_RETRY_EXC_ERR);
 	connect_them(xrc);
 }
@@ -335,7 +335,7 @@ static void test_interrupted(struct xrc *xrc)
 	CHECK((xrc->first.srq = make_srq(xrc->first.pd, xrc->domain, xrc->first.cq)));
 }
 
-/* The connection is there until its last handle is gone, and each handle hears of it. */
+/* The connection exists until its last handle is destroyed, and each handle gets its events. */
 static void test_handles(struct xrc *xrc)
 {
 	struct ibv_context *context = soft_open_device(&xrc->b->device->ibv);
@@ -377,7 +377,7 @@ static void test_handles(struct xrc *xrc)
 	CHECK(!soft_close_xrcd(other) && !soft_close_device(context));
 }
 
-/* Who is no end of an extended connection does not get its packets, nor the other way round. */
+/* Other queue pairs do not get packets of an extended connection, nor the other way round. */
 static void test_mixed(struct xrc *xrc)
 {
 	struct sim_path path = {.mtu = IBV_MTU_1024, .timeout = 8, .retry = 1, .depth = 1, .access = RIGHTS};
@@ -413,7 +413,7 @@ static void test_builder(struct xrc *xrc)
 	ibv_wr_start(builder);
 	ibv_wr_send(builder);
 	ibv_wr_set_sge(builder, xrc->mr->lkey, (uintptr_t)xrc->memory, 8);
-	CHECK(ibv_wr_complete(builder) == EINVAL); /* for nobody */
+	CHECK(ibv_wr_complete(builder) == EINVAL); /* without a shared queue */
 	receive(&xrc->second, 9, 64);
 	ibv_wr_start(builder);
 	ibv_wr_send(builder);
@@ -428,8 +428,8 @@ static void test_builder(struct xrc *xrc)
 }
 
 /*
- * Programs give both ends what an RC queue pair needs (perftest -c XRC), and Linux leaves out what is the other half's: it
- * is neither refused nor heeded.  What is nobody's is refused as ever.
+ * Programs give both ends the attributes of an RC queue pair (perftest -c XRC). Linux ignores those of the other half:
+ * they have no effect and cause no error. Attributes of neither half are rejected.
  */
 static void test_other_half(struct xrc *xrc)
 {
@@ -468,7 +468,7 @@ static void test_domains(struct xrc *xrc)
 	CHECK(soft_close_xrcd(one) == EBUSY && !soft_close_xrcd(two));
 	CHECK((two = open_domain(context, again, 0)));
 	CHECK(!soft_destroy_qp(qp) && !soft_close_xrcd(one) && !soft_close_xrcd(two));
-	CHECK(!open_domain(context, file, 0) && errno == EAGAIN); /* nobody has it any more */
+	CHECK(!open_domain(context, file, 0) && errno == EAGAIN); /* no process has it any more */
 	CHECK((one = open_domain(context, -1, O_CREAT)) && (fresh = open_domain(context, -1, O_CREAT)));
 	CHECK(soft_xrcd(one)->domain != soft_xrcd(fresh)->domain);
 	CHECK(!soft_close_xrcd(one) && !soft_close_xrcd(fresh));
@@ -503,7 +503,10 @@ struct reader {
 	unsigned int done;
 };
 
-/* WRITEs to a region that comes and goes; each that finds none ends the connection, which begins anew. */
+/*
+ * WRITEs to a region that is registered and deregistered; one that finds none ends the connection, which is made
+ * again.
+ */
 static void *write_on(void *argument)
 {
 	struct reader *reader = argument;
@@ -520,7 +523,7 @@ static void *write_on(void *argument)
 	return NULL;
 }
 
-/* Once a region is deregistered nothing writes there any more, although no queue pair is of its domain. */
+/* After deregistration nothing is written to a region, although no queue pair is in its domain. */
 static void test_deregister(struct xrc *xrc)
 {
 	struct reader reader = {.xrc = xrc};
@@ -536,7 +539,7 @@ static void test_deregister(struct xrc *xrc)
 		reader.key = mr->rkey;
 		usleep(round % 8 ? 0 : 200);
 		CHECK(!soft_dereg_mr(mr));
-		memset(xrc->first.memory, round, 4096); /* ours alone, as the thread sanitizer sees */
+		memset(xrc->first.memory, round, 4096); /* of this thread alone, as the thread sanitizer sees */
 		for (int byte = 0; byte < 4096; byte++)
 			CHECK(xrc->first.memory[byte] == (uint8_t)round);
 	}

@@ -12,7 +12,7 @@
 #define USUAL_SECONDS 2
 #define USUAL_TIMEOUT 60 /* seconds; a loaded machine may take a thread its processor for long */
 
-/* That of this process, for who ends it. */
+/* The one of this process, for signal handlers. */
 static struct stress *current;
 
 static uint64_t now(void)
@@ -23,7 +23,7 @@ static uint64_t now(void)
 	return wall.now(&wall);
 }
 
-static void tell_how_to_repeat(void)
+static void print_how_to_repeat(void)
 {
 	if (current)
 		fprintf(stderr, "repeat: %s %llu %u\n", current->arguments[0],
@@ -43,7 +43,7 @@ void stress_open(struct stress *stress, int count, char **arguments)
 	if (count > 3)
 		stress->timeout = (unsigned int)strtoul(arguments[3], NULL, 10);
 	current = stress;
-	CHECK(!atexit(tell_how_to_repeat));
+	CHECK(!atexit(print_how_to_repeat));
 	stress->provider = open_provider();
 	core_select(stress->provider);
 }
@@ -69,7 +69,7 @@ static void *run_thread(void *argument)
 	return NULL;
 }
 
-/* Whether all were seen to do something within the patience. */
+/* Whether all threads have made progress within the limit. */
 static void *watch(void *argument)
 {
 	struct stress *stress = argument;
@@ -100,7 +100,7 @@ static void *watch(void *argument)
 			stress->threads[index].number, doing ? doing : "has ended",
 			(unsigned long long)((now() - since[index]) / SOFT_SECOND));
 	}
-	tell_how_to_repeat();
+	print_how_to_repeat();
 	abort();
 }
 
@@ -184,7 +184,7 @@ void stress_pause(struct stress_thread *thread)
 		nanosleep(&nap, NULL);
 }
 
-/* Bytes of the key, in turn, so that a piece of another message shows wherever it is. */
+/* Bytes of the key, repeated, so that a piece of another message is detected at any offset. */
 static uint8_t byte_of(uint64_t key, uint32_t index)
 {
 	return (uint8_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> (index % 8 * 8)) ^ (uint8_t)(index / 8);
@@ -208,7 +208,7 @@ void stress_remove_device(struct stress_thread *thread)
 {
 	struct core_provider *provider = thread->stress->provider;
 	struct core_fault fault = {.action = CORE_FAULT_REMOVE_DEVICE};
-	uint32_t told;
+	uint32_t affected;
 	int rule;
 
 	while (stress_goes_on(thread->stress)) {
@@ -219,7 +219,7 @@ void stress_remove_device(struct stress_thread *thread)
 		CHECK(rule >= 0);
 		usleep(stress_below(thread, 2000));
 		stress_does(thread, "brings the device back");
-		CHECK(!core_fault_remove(provider, rule, &told));
+		CHECK(!core_fault_remove(provider, rule, &affected));
 		thread->rounds++;
 	}
 }

@@ -1,10 +1,10 @@
 /*
- * What the stress programs share: threads that do random things, each by a random sequence of its own that the seed
- * decides, for a while; and a watchdog, which ends a run in which a thread comes to no end of what it does, and says
- * what all of them were doing.
+ * What the stress programs share: threads that execute random operations for a while, each by its own random sequence
+ * from the seed; and a watchdog. The watchdog ends a run in which a thread makes no progress, and prints what all of
+ * them were doing.
  *
- * A program is called with a seed, a number of seconds, and of seconds that the watchdog waits; how the threads take turns is not repeatable, but what each
- * one wants to do is.
+ * A program is called with a seed, a number of seconds, and the seconds that the watchdog waits. The interleaving of
+ * threads is not repeatable, but the operations of each one are.
  */
 #ifndef CTEST_STRESS_STRESS_H
 #define CTEST_STRESS_STRESS_H
@@ -29,7 +29,7 @@ struct stress_thread {
 	struct soft_random random;
 	_Atomic(const char *) doing;
 	_Atomic uint64_t steps; /* the watchdog looks whether it grows */
-	uint64_t rounds; /* what the thread has brought to an end */
+	uint64_t rounds; /* operations that the thread has completed */
 	pthread_t thread;
 };
 
@@ -41,11 +41,11 @@ struct stress {
 	uint64_t end; /* nanoseconds of the wall clock */
 	struct stress_thread threads[STRESS_THREADS];
 	unsigned int count;
-	uint64_t rounds; /* of all of them, when they have ended */
+	uint64_t rounds; /* of all threads, when they have ended */
 	_Atomic bool over;
 };
 
-/* Where two threads wait for each other. */
+/* A barrier of two threads. */
 struct stress_meeting {
 	pthread_mutex_t lock;
 	pthread_cond_t both;
@@ -59,11 +59,11 @@ void stress_add(struct stress *stress, const char *name, unsigned int number,
 		void (*run)(struct stress_thread *thread));
 /* Start all, and wait for their ends. */
 void stress_run(struct stress *stress);
-/* Close the provider, which must have nothing left, and say what was done. */
+/* Close the provider, which must have no objects left, and print the counts. */
 void stress_close(struct stress *stress);
 
 bool stress_goes_on(const struct stress *stress);
-/* What the thread does from now on, as a sentence of the watchdog has it: "waits for its peer". */
+/* What the thread does from now on, for the watchdog: "waits for its peer". */
 void stress_does(struct stress_thread *thread, const char *doing);
 /* It has done a part of that, and is not stuck. */
 void stress_progresses(struct stress_thread *thread);
@@ -72,7 +72,7 @@ void stress_meeting_init(struct stress_meeting *meeting);
 void stress_meet(struct stress_thread *thread, struct stress_meeting *meeting, const char *doing);
 /* Below limit. */
 uint32_t stress_below(struct stress_thread *thread, uint32_t limit);
-/* Let others do something: now and then for longer. */
+/* Yield to other threads: sometimes for longer. */
 void stress_pause(struct stress_thread *thread);
 
 /* The payload of a message, by its key; check: whether it is whole. */

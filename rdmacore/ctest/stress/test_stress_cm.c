@@ -1,7 +1,7 @@
 /*
- * Servers that accept, reject, forget or end connections as they like, and clients that ask for them and leave at any
- * moment, while the device goes and comes back.  Each id hears what its kind of life allows, each event once; the data
- * that comes with it is that of its own peer; a message goes over what is established; nothing is left.
+ * Servers accept, reject, drop or end connections at random, and clients connect and leave at any moment, while the
+ * device is removed and returns. Each id gets only events that are allowed, each once, and the data of an event is
+ * that of its own peer. A message arrives over each established connection, and nothing is left.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,14 +17,14 @@
 #define PORT 7121
 #define BACKLOG 4096
 
-/* What a client says of itself; the answer is the same. */
+/* How a client identifies itself; the answer is the same. */
 struct greeting {
 	uint64_t client, number;
 };
 
 static _Atomic unsigned int clients_left;
 
-/* What an id has heard so far, each at most once. */
+/* The events of an id so far, each at most once. */
 struct heard {
 	unsigned int events; /* a bit each */
 	struct greeting greeting;
@@ -43,7 +43,7 @@ static void hear(struct heard *heard, const struct rdma_cm_event *event, unsigne
 	heard->events |= bit;
 }
 
-/* The next event, or NULL after so many milliseconds; what is there is never without a readable descriptor. */
+/* The next event, or NULL after that many milliseconds; the descriptor is readable whenever there is an event. */
 static struct rdma_cm_event *next_event(struct core_provider *provider, struct rdma_event_channel *channel,
 					int milliseconds)
 {
@@ -190,7 +190,7 @@ static void take_request(struct server *server, struct rdma_cm_event *event)
 	answer(server, child);
 }
 
-/* Whether the server is to begin anew: its device was removed. */
+/* Whether the server must start again: its device was removed. */
 static bool serve(struct server *server, struct rdma_cm_event *event)
 {
 	enum rdma_cm_event_type type = event->event;
@@ -256,7 +256,7 @@ static void be_server(struct stress_thread *thread)
 
 			stress_progresses(thread);
 			over = event && serve(&server, event);
-			/* Who was left alone is let go. */
+			/* Children without events are destroyed. */
 			if (!over && !event && server.children)
 				free_child(&server, server.children);
 		}
@@ -302,8 +302,8 @@ static unsigned int listen_once(struct client *client, int milliseconds)
 	return bit;
 }
 
-/* Whether one of wanted came; not when the device went instead, or patience did. */
-static bool hears(struct client *client, unsigned int wanted, const char *what)
+/* Whether one of wanted came; false if the device was removed or the limit was reached. */
+static bool gets_event(struct client *client, unsigned int wanted, const char *what)
 {
 	const unsigned int ends = BIT(DEVICE_REMOVAL) | BIT(ADDR_ERROR) | BIT(ROUTE_ERROR);
 
@@ -313,7 +313,7 @@ static bool hears(struct client *client, unsigned int wanted, const char *what)
 	return client->heard.events & wanted && !(client->heard.events & ends);
 }
 
-/* Now and then it leaves in the middle. */
+/* Sometimes it leaves in the middle. */
 static bool leaves(struct client *client)
 {
 	return !stress_below(client->thread, 8);
@@ -340,20 +340,20 @@ static void connect_and_leave(struct client *client)
 		CHECK(errno == ENODEV || errno == ENXIO);
 		return;
 	}
-	if (leaves(client) || !hears(client, BIT(ADDR_RESOLVED), "waits for its address"))
+	if (leaves(client) || !gets_event(client, BIT(ADDR_RESOLVED), "waits for its address"))
 		return;
 	if (provider->rdma_resolve_route(client->id, 2000)) {
 		CHECK(errno == ENXIO);
 		return;
 	}
-	if (leaves(client) || !hears(client, BIT(ROUTE_RESOLVED), "waits for its route") ||
+	if (leaves(client) || !gets_event(client, BIT(ROUTE_RESOLVED), "waits for its route") ||
 	    !make_qp(provider, client->id))
 		return;
 	if (provider->rdma_connect(client->id, &param)) {
 		CHECK(errno == ENXIO || errno == EIO);
 		return;
 	}
-	if (leaves(client) || !hears(client, AFTER_CONNECT, "waits for an answer to its request") ||
+	if (leaves(client) || !gets_event(client, AFTER_CONNECT, "waits for an answer to its request") ||
 	    !(client->heard.events & BIT(ESTABLISHED)))
 		return;
 	send_message(client);
@@ -362,7 +362,7 @@ static void connect_and_leave(struct client *client)
 	if (leaves(client) || provider->rdma_disconnect(client->id))
 		return;
 	if (stress_below(client->thread, 2))
-		hears(client, BIT(DISCONNECTED), "waits for the end of its connection");
+		gets_event(client, BIT(DISCONNECTED), "waits for the end of its connection");
 }
 
 static void be_client(struct stress_thread *thread)

@@ -1,7 +1,7 @@
 /*
- * Readers of shared channels, of completions, of asynchronous events and of the connection manager's, while the objects
- * that the events are of come and go.  Each event comes once, to somebody, while its object is there; an object that was
- * destroyed is heard of no more.
+ * Readers of shared channels, of completions, of async events and of the connection manager's, while the objects of
+ * the events are created and destroyed. Each event comes once, to one reader, while its object exists; a destroyed
+ * object has no more events.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +24,7 @@ static struct {
 	uint16_t port;
 } work;
 
-/* What events are of, freed when its object was destroyed: a reader that comes late is seen by the sanitizers. */
+/* The object of events, freed when it is destroyed: the sanitizers detect a reader that comes too late. */
 struct object {
 	uint64_t alive;
 	_Atomic unsigned int heard;
@@ -55,7 +55,7 @@ static void hear(struct object *object)
 	atomic_fetch_add(&object->heard, 1);
 }
 
-/* Until the object has been heard of so often; nothing is lost on the way. */
+/* Until the object has had that many events; none is lost. */
 static void wait_heard(struct stress_thread *thread, struct object *object, unsigned int times, const char *what)
 {
 	stress_does(thread, what);

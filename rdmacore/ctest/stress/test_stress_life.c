@@ -1,10 +1,11 @@
 /*
- * Processes on two hosts, with two devices each, that come and go.  Each device is opened on the link udp, listens, asks others for
- * connections, has messages, READs and faults on their way, and is closed in the middle of it, while an address of one host comes and
- * goes.  What others send to a device that is being closed, and what faults hold back of it, must find nothing that is gone: debug
- * builds and sanitizers tell.  No descriptor stays open.
+ * Processes on two hosts, with two devices each, that start and end. Each device is opened on the link udp, listens
+ * and connects to others. It is closed while messages, READs and faults are in flight. Meanwhile an address of one
+ * host is added and removed. Packets to a device that is being closed must not access freed memory, and neither must
+ * those of it that faults delay. Debug builds and sanitizers check it. No descriptor stays open.
  *
- * Called with a seed and a number of seconds, as the other stress programs.  How the processes take turns is not repeatable.
+ * Called with a seed and a number of seconds, like the other stress programs. The interleaving of processes is not
+ * repeatable.
  */
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -27,7 +28,7 @@
 #define PORT 7500
 #define PORTS 3
 #define IDS 24 /* of one device */
-#define BYTES 4096 /* of a message: some packets */
+#define BYTES 4096 /* of a message: several packets */
 #define RECEIVES 8 /* of one queue pair */
 #define READ_BYTES (1 << 18) /* of a READ: more than one burst of answers */
 #define USUAL_SECONDS 2
@@ -142,7 +143,7 @@ static void ask_somebody(struct life *life)
 		(void)life->provider->rdma_resolve_addr(id, NULL, (struct sockaddr *)&address, 100);
 }
 
-/* Messages in both directions; nobody looks at what they say. */
+/* Messages in both directions, with contents that are not checked. */
 static void make_qp(struct life *life, struct rdma_cm_id *id)
 {
 	struct ibv_qp_init_attr attr = {.cap = {16, 16, 1, 1, 64}, .qp_type = id->ps == RDMA_PS_UDP ? IBV_QPT_UD : IBV_QPT_RC, .sq_sig_all = 1};

@@ -1,7 +1,7 @@
 /*
- * Sixteen ends, two and two connected, do random work while each resets, destroys or fails its queue pair, takes back
- * memory, or loses its device.  What was sent arrives once, in order and whole; each request completes once and in order;
- * no completion comes without its event; nothing is left.
+ * Sixteen ends, connected in pairs, execute random operations while each resets, destroys or fails its queue pair,
+ * deregisters memory, or loses its device. Sent messages arrive once, in order and complete; each request completes
+ * once and in order; no completion comes without its event; nothing is left.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -19,7 +19,7 @@
 #define RECEIVE (UINT64_C(1) << 40) /* in the wr_id of receives */
 #define RIGHTS (BENCH_ACCESS | IBV_ACCESS_MW_BIND)
 
-/* What the end's memory is for. */
+/* Parts of the end's memory. */
 enum { RECEIVES, SENDS = DEPTH * SLOT, WINDOW = 2 * DEPTH * SLOT, SOURCE = 3 * DEPTH * SLOT,
        COUNTER = SOURCE + SLOT, SPARE = COUNTER + SLOT, MEMORY = SPARE + SLOT };
 
@@ -27,7 +27,7 @@ enum { RECEIVES, SENDS = DEPTH * SLOT, WINDOW = 2 * DEPTH * SLOT, SOURCE = 3 * D
 enum act { FINISH, RESET, DESTROY, FAIL, DEREGISTER, ACTS };
 enum reading { POLL, EXTENDED, EVENTS, READINGS };
 
-/* A request that has not completed; of those that succeed, the signaled ones say so. */
+/* A request that has not completed; successful ones complete only if they are signaled. */
 struct request {
 	enum ibv_wr_opcode opcode;
 	bool signaled;
@@ -54,8 +54,8 @@ struct side {
 	uint32_t receives, received, flushed;
 	uint32_t added, added_well; /* to the peer's counter */
 	uint32_t unacknowledged;
-	bool failed; /* a completion said so, of a request or of a receive */
-	bool request_failed; /* then the others are flushed; those of receives come when they like */
+	bool failed; /* a completion of a request or a receive had an error */
+	bool request_failed; /* then the others are flushed; those of receives come at any time */
 	bool drained; /* all that completes has completed, and was looked at */
 	_Atomic bool finished; /* what it sends has arrived */
 	_Atomic bool over; /* its queue pair works no more in this life */
@@ -201,7 +201,7 @@ static bool post_request(struct stress_thread *thread, struct side *side, const 
 	struct request *request = &side->requests[side->posted % DEPTH];
 	enum ibv_wr_opcode opcode = opcodes[stress_below(thread, sizeof(opcodes) / sizeof(opcodes[0]))];
 	uint32_t length = 1 + stress_below(thread, SLOT), slot = side->posted % DEPTH * SLOT;
-	/* The last that there is room for tells that there is room again. */
+	/* The last request that there is room for is signaled, because its completion makes room. */
 	bool signaled = (side->posted + 1) % (DEPTH / 2) == 0 || stress_below(thread, 3);
 	struct ibv_sge sge = bench_sge(&side->bench, SENDS + slot, length);
 	struct ibv_send_wr wr = bench_wr(opcode, side->posted, &sge);
@@ -219,7 +219,7 @@ static bool post_request(struct stress_thread *thread, struct side *side, const 
 	wr.imm_data = side->sent;
 	if (takes_receive(opcode) || opcode == IBV_WR_RDMA_WRITE)
 		stress_fill(side->memory + SENDS + slot, length, message_key(side, side->sent));
-	if (opcode == IBV_WR_RDMA_WRITE) /* where nobody looks */
+	if (opcode == IBV_WR_RDMA_WRITE) /* where no check reads */
 		wr.wr.rdma.remote_addr = (uintptr_t)peer->memory + SPARE;
 	if (opcode == IBV_WR_RDMA_READ)
 		wr.wr.rdma.remote_addr = (uintptr_t)peer->memory + SOURCE;
@@ -240,7 +240,7 @@ static bool post_request(struct stress_thread *thread, struct side *side, const 
 	return true;
 }
 
-/* That request and those before it that said nothing have succeeded. */
+/* That request, and the unsignaled ones before it, have succeeded. */
 static void succeeded(struct side *side, const struct side *peer, uint32_t number)
 {
 	for (; side->completed != number + 1; side->completed++) {
@@ -265,7 +265,7 @@ static void look_at_request(struct side *side, const struct side *peer, const st
 		succeeded(side, peer, number);
 		return;
 	}
-	/* The first that fails says that those before it did not; the others are flushed one by one. */
+	/* The first failure shows that all requests before it succeeded; the others are flushed one by one. */
 	CHECK(!side->request_failed || (wc->status == IBV_WC_WR_FLUSH_ERR && number == side->completed));
 	if (number != side->completed)
 		succeeded(side, peer, number - 1);
@@ -351,7 +351,7 @@ static void take_event(struct side *side)
 	side->unacknowledged = 0;
 }
 
-/* What comes after the arming comes with an event. */
+/* A completion after arming raises an event. */
 static void sleep_until_event(struct side *side, const struct side *peer)
 {
 	struct pollfd readable = {.fd = side->channel->fd, .events = POLLIN};
@@ -377,7 +377,7 @@ static void rest(struct stress_thread *thread, struct side *side, const struct s
 
 /* --- the course of a life ------------------------------------------------------------------------- */
 
-/* What others of the same device do that has nothing to do with it. */
+/* Operations of another thread on the same device that are independent of this one. */
 static void do_something_else(struct stress_thread *thread, struct side *side)
 {
 	struct core_provider *provider = side->bench.provider;
@@ -425,7 +425,7 @@ static bool work_once(struct stress_thread *thread, struct side *side, struct si
 	return !is_removed(side); /* then nothing completes any more */
 }
 
-/* The last requests may have succeeded without a word: one more tells. */
+/* The last requests may have succeeded unsignaled: one more shows it. */
 static bool ask_for_the_last(struct side *side)
 {
 	const struct request *last = &side->requests[(side->posted - 1) % DEPTH];
@@ -443,7 +443,7 @@ static bool ask_for_the_last(struct side *side)
 	return true;
 }
 
-/* Until it is time to end, or somebody has. */
+/* Until the time is over, or another thread has ended. */
 static void work(struct stress_thread *thread, struct side *side, struct side *peer)
 {
 	for (;;) {
@@ -495,13 +495,16 @@ static void drain(struct stress_thread *thread, struct side *side, struct side *
 			}
 			stress_pause(thread);
 		}
-	/* Of a shared queue only what was received. */
+	/* Of a shared queue only completed receives are known. */
 	while (read_completions(side, peer))
 		CHECK(side->srq);
 	side->drained = true;
 }
 
-/* After it the queue pair does nothing any more: one whose device is just being removed might, so it is destroyed. */
+/*
+ * Afterwards the queue pair does nothing any more. It is destroyed, because it might still do something while its
+ * device is being removed.
+ */
 static void end_work(struct stress_thread *thread, struct side *side, struct side *peer)
 {
 	switch (atomic_load(&side->finished) && atomic_load(&peer->finished) ? FINISH : side->act) {
@@ -523,7 +526,7 @@ static void end_work(struct stress_thread *thread, struct side *side, struct sid
 	atomic_store(&side->over, true);
 }
 
-/* What one has received is what the other has sent; of what it does not know to be there, some may be. */
+/* One end has received what the other has sent; requests without a known result may or may not have arrived. */
 static void compare(const struct side *from, const struct side *to)
 {
 	uint64_t count;

@@ -127,7 +127,7 @@ void actor_await(struct actor *actor)
 {
 	char byte;
 
-	CHECK(read(actor->from, &byte, 1) == 1); /* 0: it failed, and has said why */
+	CHECK(read(actor->from, &byte, 1) == 1); /* 0: it failed, and has printed why */
 }
 
 void actor_do(struct actor *actor, void (*act)(void))

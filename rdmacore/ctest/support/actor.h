@@ -1,6 +1,6 @@
 /*
- * Hosts and users of a test.  A host is a network namespace, on a bridge with the others.  An actor is a process of one user on one
- * host, which does what it is told, one thing after another.
+ * Hosts and users of a test. A host is a network namespace, connected to the others by a bridge. An actor is a
+ * process of one user on one host, which executes functions one after another.
  */
 #ifndef CTEST_SUPPORT_ACTOR_H
 #define CTEST_SUPPORT_ACTOR_H
@@ -16,10 +16,10 @@ struct actor {
 	int to, from;
 };
 
-/* Be root: else begin anew by sudo(8), and where that asks for a password the test fails. */
+/* Become root: otherwise execute again by sudo(8); where that asks for a password the test fails. */
 void actor_need_root(char **words);
 /*
- * So many hosts, of which the first has the address 192.0.2.1; before anything has a thread.  The test itself is in a network of its
+ * So many hosts, of which the first has the address 192.0.2.1; before anything has a thread. The test itself is in a network of its
  * own, where no other run of it has names and ports.
  */
 void actor_make_hosts(int count);
@@ -28,14 +28,14 @@ void actor_configure(int host, const char *command);
 
 /* Before the test itself has a thread. */
 struct actor actor_start(int host, uid_t user);
-/* In its process: act.  Returns when it is done; what it checks and is not so ends the test. */
+/* Execute act in its process. Returns when it is done; a failed check ends the test. */
 void actor_do(struct actor *actor, void (*act)(void));
 /* The same in two steps, so that others may act meanwhile. */
 void actor_begin(struct actor *actor, void (*act)(void));
 void actor_await(struct actor *actor);
 void actor_end(struct actor *actor);
 
-/* In the process of an actor: from now on happen is called when fd is readable and there is nothing else to do. */
+/* In the process of an actor: from now on call happen when fd is readable and no function is being executed. */
 void actor_watch(int fd, void (*happen)(void));
 
 #endif

@@ -9,7 +9,7 @@
 
 #define TIMEOUT_MS 20000
 
-/* The GID that stands for local_address on one of the provider's devices. */
+/* Find the GID of local_address on one of the provider's devices. */
 static bool find_gid(struct bench *bench, struct ibv_context *context)
 {
 	struct sockaddr_storage address = local_address(0);

@@ -5,7 +5,7 @@
 #include "core/core.h"
 #include "ctest/support/pair.h"
 
-/* A listener with a client whose request it has read, without queue pairs, on a channel each. */
+/* A listener and a client, without queue pairs, on a channel each. The listener has read the client's request. */
 struct setup {
 	struct core_provider *provider;
 	struct rdma_event_channel *passive, *active;

@@ -1,4 +1,7 @@
-/* Other hosts, which a test plays: it gives a provider management datagrams as the link udp does, and reads what it answers. */
+/*
+ * Other hosts, which a test simulates: it passes management datagrams to a provider like the link udp, and reads its
+ * answers.
+ */
 #ifndef CTEST_SUPPORT_FAR_H
 #define CTEST_SUPPORT_FAR_H
 
@@ -9,17 +12,17 @@ struct soft_cm;
 
 #define FAR_GUID UINT64_C(0x0200000000abcdef)
 
-/* An address of this host that others know: 192.0.2.77. */
+/* An address of this host for other hosts: 192.0.2.77. */
 extern const uint8_t far_own_ip[4];
 /* For far_answer_dreqs: all hosts. */
 extern const uint8_t far_everybody[4];
 
-/* A process with that address.  Nothing that it sends to other hosts leaves it. */
+/* A process with that address. Nothing that it sends to other hosts leaves the machine. */
 struct process far_start(uint64_t seed);
 /* What processes sent to other hosts since the last far_forget, oldest first. */
 uint32_t far_sent_count(void);
 struct soft_cm_message far_sent(uint32_t index);
-/* Where it went: a GID. */
+/* Its destination: a GID. */
 const uint8_t *far_sent_to(uint32_t index);
 void far_forget(void);
 /* From now on the host of that address answers a DREQ for a connection that it does not have; NULL: none does. */

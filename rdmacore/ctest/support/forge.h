@@ -5,7 +5,7 @@
 #include "soft/wire/datagram.h"
 #include "soft/wire/mad.h"
 
-/* What a socket of a process on another host may have as its port. */
+/* The source port of a process on another host. */
 #define FORGE_PORT 0xc000
 
 struct forged {

@@ -1,4 +1,4 @@
-/* A network of the test's own: a namespace with one interface, whose other end nobody has. */
+/* A network of the test's own: a namespace with one interface, without a host at its other end. */
 #ifndef CTEST_SUPPORT_NETWORK_H
 #define CTEST_SUPPORT_NETWORK_H
 
@@ -9,7 +9,7 @@
 #define NETWORK_ADDRESS_6 "2001:db8::1"
 #define NETWORK_FAR_6 "2001:db8::9"
 
-/* To be called before anything has a thread.  False, and a word on stderr, where it is not allowed. */
+/* To be called before anything has a thread. False, and a word on stderr, where it is not allowed. */
 bool network_of_own(void);
 
 #endif

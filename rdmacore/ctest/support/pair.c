@@ -44,16 +44,22 @@ void close_provider(struct core_provider *provider)
 	CHECK(core_close(provider) == 0);
 }
 
-struct sockaddr_storage local_address(uint16_t port)
+struct sockaddr_storage ipv4_address(const char *text, uint16_t port)
 {
-	const char *text = getenv("CTEST_ADDRESS");
 	struct sockaddr_storage storage = {0};
 	struct sockaddr_in *address = (struct sockaddr_in *)(void *)&storage;
 
 	address->sin_family = AF_INET;
 	address->sin_port = htons(port);
-	CHECK(inet_pton(AF_INET, text ? text : "127.0.0.1", &address->sin_addr) == 1);
+	CHECK(inet_pton(AF_INET, text, &address->sin_addr) == 1);
 	return storage;
+}
+
+struct sockaddr_storage local_address(uint16_t port)
+{
+	const char *text = getenv("CTEST_ADDRESS");
+
+	return ipv4_address(text ? text : "127.0.0.1", port);
 }
 
 struct rdma_event_channel *create_channel(struct core_provider *provider)
@@ -71,6 +77,14 @@ void wait_readable(struct rdma_event_channel *channel)
 	struct pollfd readable = {.fd = channel->fd, .events = POLLIN};
 
 	CHECK(poll(&readable, 1, TIMEOUT_MS) == 1);
+}
+
+void advance_readable(struct core_provider *provider, struct rdma_event_channel *channel)
+{
+	struct pollfd readable = {.fd = channel->fd, .events = POLLIN};
+
+	while (!poll(&readable, 1, 0))
+		CHECK(core_clock_advance(provider, UINT64_MAX) == 1);
 }
 
 struct rdma_cm_event *expect_event(struct core_provider *provider, struct rdma_event_channel *channel,
@@ -101,6 +115,11 @@ static void make_queue_pair(struct end *end, struct pair_options options)
 		.sq_sig_all = !options.unsignaled,
 	};
 
+	if (options.one_queue) {
+		end->cq = end->provider->ibv_create_cq(end->id->verbs, (int)(2 * options.depth), NULL, NULL, 0);
+		CHECK(end->cq);
+		attr.send_cq = attr.recv_cq = end->cq;
+	}
 	CHECK(end->provider->rdma_create_qp(end->id, NULL, &attr) == 0);
 	end->size = options.memory;
 	/* Whole pages, as other programs that measure have it: what two threads use shares no cache line. */
@@ -147,8 +166,14 @@ void pair_connect(struct pair *pair, struct core_provider *provider, uint16_t po
 	CHECK(event->listen_id == pair->listener);
 	CHECK(!provider->rdma_ack_cm_event(event));
 	make_queue_pair(&pair->server, options);
+	if (options.early)
+		CHECK(!post_recv(&pair->server, 0, 0, 8));
 	CHECK(!provider->rdma_accept(pair->server.id, &param));
 	expect_and_acknowledge(provider, pair->client.channel, RDMA_CM_EVENT_ESTABLISHED);
+	if (options.early) {
+		CHECK(!post_send(&pair->client, IBV_WR_SEND, 0, 0, 8, NULL, 0));
+		advance_readable(provider, pair->channel);
+	}
 	expect_and_acknowledge(provider, pair->channel, RDMA_CM_EVENT_ESTABLISHED);
 }
 
@@ -158,6 +183,8 @@ static void destroy_end(struct end *end)
 		return;
 	if (end->id->qp) /* librdmacm does not look */
 		end->provider->rdma_destroy_qp(end->id);
+	if (end->cq)
+		CHECK(!end->provider->ibv_destroy_cq(end->cq));
 	CHECK(!end->provider->ibv_dereg_mr(end->mr));
 	CHECK(!end->provider->rdma_destroy_id(end->id));
 	free(end->memory);

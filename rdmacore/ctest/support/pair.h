@@ -10,6 +10,7 @@ struct end {
 	struct core_provider *provider;
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *id;
+	struct ibv_cq *cq; /* with one_queue */
 	struct ibv_mr *mr;
 	char *memory;
 	size_t size;
@@ -28,6 +29,12 @@ struct pair_options {
 	uint8_t rnr_retry; /* of both ends */
 	uint8_t retry;
 	bool unsignaled;
+	bool one_queue; /* each end has one completion queue for both directions */
+	/*
+	 * The client sends the server a message of 8 bytes when it is ESTABLISHED and the server is not yet. The clock is
+	 * virtual.
+	 */
+	bool early;
 	uint8_t resources; /* responder resources and initiator depth */
 };
 
@@ -39,6 +46,8 @@ void pair_destroy(struct pair *pair);
 
 struct rdma_event_channel *create_channel(struct core_provider *provider);
 void wait_readable(struct rdma_event_channel *channel);
+/* The same with a virtual clock: let time pass until there is an event. */
+void advance_readable(struct core_provider *provider, struct rdma_event_channel *channel);
 /* The next event of the channel must be type; returns it unacknowledged. */
 struct rdma_cm_event *expect_event(struct core_provider *provider, struct rdma_event_channel *channel,
 				   enum rdma_cm_event_type type);
@@ -46,17 +55,18 @@ void expect_and_acknowledge(struct core_provider *provider, struct rdma_event_ch
 			    enum rdma_cm_event_type type);
 
 /*
- * The provider that CTEST_PROVIDER names (soft when unset), and the address that both ends use:
- * CTEST_ADDRESS, or 127.0.0.1.  CTEST_LINK is udp, or else soft's local link.  So the same tests ask the embedded provider and a kernel.
+ * The provider that CTEST_PROVIDER names (soft if unset), and the address of both ends: CTEST_ADDRESS, or 127.0.0.1.
+ * CTEST_LINK is udp, or otherwise soft's local link. So the same tests check the embedded provider and a kernel.
  */
 struct core_provider *open_provider(void);
 /*
- * Whether that is soft, where the two answer differently or a kernel cannot be asked: the exception is the entry of
- * scenarios/conformance/exceptions.yaml that says how or why (host/conformance/exceptions_test.go reads both).
+ * Whether that is soft, where the two differ or a kernel cannot be tested. exception is the entry of
+ * scenarios/conformance/exceptions.yaml that explains it (host/conformance/exceptions_test.go reads both).
  */
 bool on_soft(const char *exception);
 void close_provider(struct core_provider *provider);
 struct sockaddr_storage local_address(uint16_t port);
+struct sockaddr_storage ipv4_address(const char *text, uint16_t port);
 
 int post_recv(struct end *end, uint64_t wr_id, size_t offset, uint32_t length);
 int post_send(struct end *end, enum ibv_wr_opcode opcode, uint64_t wr_id, size_t offset,

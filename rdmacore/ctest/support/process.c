@@ -10,15 +10,20 @@
 #include "soft/host.h"
 #include "soft/ipc/ipc.h"
 
-struct core_provider *process_open(const char *fabric, uint64_t seed)
+static struct core_provider *open_with(const char *fabric, struct core_options options)
 {
-	struct core_options options = {.link = CORE_LINK_UDP, .seeded = seed, .seed = seed};
 	struct core_provider *provider;
 	char why[512] = "";
 
+	options.link = CORE_LINK_UDP;
 	snprintf(options.fabric, sizeof(options.fabric), "%s", fabric);
 	CHECK(!core_open("soft", &options, &provider, why, sizeof(why)));
 	return provider;
+}
+
+struct core_provider *process_open(const char *fabric, uint64_t seed)
+{
+	return open_with(fabric, (struct core_options){.seeded = seed, .seed = seed});
 }
 
 const char *process_fabric(void)
@@ -34,12 +39,17 @@ struct soft_ipc *process_ipc(struct core_provider *provider)
 	return ((struct soft_host *)provider->host)->cm->ipc;
 }
 
-struct process process_start(uint64_t seed)
+struct process process_start_with(const char *fabric, struct core_options options)
 {
-	struct process process = {.provider = process_open(process_fabric(), seed)};
+	struct process process = {.provider = open_with(fabric, options)};
 
 	process.channel = create_channel(process.provider);
 	return process;
+}
+
+struct process process_start(uint64_t seed)
+{
+	return process_start_with(process_fabric(), (struct core_options){.seeded = seed, .seed = seed});
 }
 
 void process_end(struct process *process)
@@ -56,7 +66,7 @@ void process_kill(struct process *process)
 
 	soft_mutex_lock(ipc->lock);
 	LIST_FOREACH(claim, &ipc->claims, entry)
-		shutdown(claim->socket.fd, SHUT_RDWR); /* nobody can connect */
+		shutdown(claim->socket.fd, SHUT_RDWR); /* no process can connect */
 	LIST_FOREACH(peer, &ipc->peers, entry)
 		shutdown(peer->socket.fd, SHUT_RDWR);
 	soft_mutex_unlock(ipc->lock);

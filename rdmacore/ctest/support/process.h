@@ -1,6 +1,4 @@
-/*
- * Open providers as processes: they share nothing but the names of sockets, and each test has a fabric of its own.
- */
+/* Open providers that act as processes: they share only the names of sockets, and each test has its own fabric. */
 #ifndef CTEST_SUPPORT_PROCESS_H
 #define CTEST_SUPPORT_PROCESS_H
 
@@ -19,8 +17,10 @@ struct process {
 const char *process_fabric(void);
 struct core_provider *process_open(const char *fabric, uint64_t seed);
 struct process process_start(uint64_t seed);
+/* In that fabric, on the link udp. */
+struct process process_start_with(const char *fabric, struct core_options options);
 void process_end(struct process *process);
-/* To others it is killed: its connections end without a word, and nobody can connect to it. */
+/* As if it were killed: its connections end without a message, and no process can connect to it. */
 void process_kill(struct process *process);
 struct soft_ipc *process_ipc(struct core_provider *provider);
 

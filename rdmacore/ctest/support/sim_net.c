@@ -15,7 +15,7 @@
 void sim_net_open(struct sim_net *net, uint32_t hosts, const struct soft_packets_options *options)
 {
 	*net = (struct sim_net){.count = hosts};
-	soft_fabric_init(&net->fabric, options->seed, true);
+	soft_fabric_init(&net->fabric, options->seed, true, NULL);
 	CHECK(!soft_packets_create(&net->fabric, options, &net->sim));
 	for (uint32_t index = 0; index < hosts; index++) {
 		struct sim_host *host = &net->hosts[index];

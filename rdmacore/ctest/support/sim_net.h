@@ -21,7 +21,7 @@ struct sim_net {
 	struct sim_host hosts[SOFT_PACKETS_DEVICES];
 };
 
-/* How two queue pairs are connected; zeros where not said. */
+/* How two queue pairs are connected; 0: defaults. */
 struct sim_path {
 	enum ibv_mtu mtu;
 	uint8_t timeout, retry, rnr_retry, rnr_timer, depth; /* codes of ibv_modify_qp(3); READs and atomics */
@@ -31,7 +31,7 @@ struct sim_path {
 
 #define SIM_QKEY 0x11111111
 
-/* By the seed, all of them have IPv4 addresses or all have IPv6 addresses. */
+/* The seed decides whether all of them have IPv4 addresses or all have IPv6 addresses. */
 void sim_net_open(struct sim_net *net, uint32_t hosts, const struct soft_packets_options *options);
 /* Every object of its hosts is gone. */
 void sim_net_close(struct sim_net *net);

@@ -26,8 +26,8 @@ struct wire {
 };
 
 /*
- * Connected (datagrams: ready) over the packets link with an MTU of 1024 and a delay of 10 microseconds; RNR timer
- * 0.64 ms, one RNR retry; ACK timeout 4.2 ms, three retries.  seed: even IPv4, odd IPv6.
+ * Connected (datagrams: ready) over the packets link with an MTU of 1024 and a delay of 10 microseconds. RNR timer
+ * 0.64 ms, one RNR retry; ACK timeout 4.2 ms, three retries. seed: even IPv4, odd IPv6.
  */
 void wire_open(struct wire *wire, enum ibv_qp_type type, uint64_t seed);
 /* The same over the local link: both sides are of one device. */
@@ -47,7 +47,7 @@ void wire_forge(struct wire *wire, struct side *to, struct soft_packet *packet);
 /* The datagram of it, without an ICRC; its length. */
 size_t wire_datagram(struct wire *wire, struct side *to, struct soft_packet *packet,
 		     uint8_t datagram[WIRE_DATAGRAM]);
-/* What that side's responder alone says to a packet, as its link would have it say it; false: nothing. */
+/* The answer of that side's responder alone to a packet, as its link would get it; false: none. */
 bool wire_answer(struct side *side, const struct soft_packet *packet, struct soft_packet *response);
 
 #endif

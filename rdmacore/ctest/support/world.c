@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "ctest/support/check.h"
+#include "ctest/support/udp_counts.h"
 #include "soft/base/lock.h"
 #include "soft/cm/id.h"
 #include "soft/host.h"
@@ -22,17 +23,6 @@ uint64_t *world_forged;
 
 static char fabric[CORE_FABRIC_MAX + 1];
 
-static struct sockaddr_storage address_of(const char *text, uint16_t port)
-{
-	struct sockaddr_storage storage = {0};
-	struct sockaddr_in *address = (void *)&storage;
-
-	address->sin_family = AF_INET;
-	address->sin_port = htons(port);
-	CHECK(inet_pton(AF_INET, text, &address->sin_addr) == 1);
-	return storage;
-}
-
 const char *world_fabric(void)
 {
 	return fabric;
@@ -40,19 +30,12 @@ const char *world_fabric(void)
 
 struct process world_start(int notices)
 {
-	struct core_options options = {.link = CORE_LINK_UDP, .notices = notices};
-	struct process process;
-	char why[512] = "";
-
-	strcpy(options.fabric, fabric);
-	CHECK(!core_open("soft", &options, &process.provider, why, sizeof(why)));
-	process.channel = create_channel(process.provider);
-	return process;
+	return process_start_with(fabric, (struct core_options){.notices = notices});
 }
 
 struct rdma_cm_id *world_listen(struct process *process, const char *text, uint16_t port)
 {
-	struct sockaddr_storage address = address_of(text, port);
+	struct sockaddr_storage address = ipv4_address(text, port);
 	struct rdma_cm_id *id = process_id(process, RDMA_PS_TCP);
 
 	CHECK(!process->provider->rdma_bind_addr(id, (struct sockaddr *)&address));
@@ -97,7 +80,7 @@ static char memory[2 * WORLD_OPEN] __attribute__((aligned(4096)));
 
 static bool is_third(const struct rdma_cm_id *id)
 {
-	struct sockaddr_storage third = address_of(WORLD_THIRD, 0);
+	struct sockaddr_storage third = ipv4_address(WORLD_THIRD, 0);
 
 	return ((const struct sockaddr_in *)(const void *)&id->route.addr.dst_addr)->sin_addr.s_addr ==
 	       ((struct sockaddr_in *)&third)->sin_addr.s_addr;
@@ -195,14 +178,14 @@ void world_await_write(void)
 /* --- clients ---------------------------------------------------------------------------------------- */
 
 static struct process good, again; /* the same with another channel */
-static struct end end; /* its memory: what it writes, and what it has read of the server's */
+static struct end end; /* its memory: what it writes, and what it has read from the server */
 static struct ibv_mr servers_region;
 static struct end servers_end;
 static uint64_t received; /* packets, before world_post_good */
 
 static struct rdma_cm_id *request_connection(struct process *process, const char *from, const char *to, uint16_t port)
 {
-	struct sockaddr_storage source = from ? address_of(from, 0) : (struct sockaddr_storage){0}, destination = address_of(to, port);
+	struct sockaddr_storage source = from ? ipv4_address(from, 0) : (struct sockaddr_storage){0}, destination = ipv4_address(to, port);
 	struct rdma_conn_param param = parameters();
 	struct rdma_cm_id *id = process_id(process, RDMA_PS_TCP);
 
@@ -240,7 +223,7 @@ static void start_good(void)
 	note_end(&world->good, connection);
 }
 
-/* By the server's key, which it has published meanwhile. */
+/* With the server's key, which it has published meanwhile. */
 static void transfer(enum ibv_wr_opcode opcode, size_t offset, uint32_t length)
 {
 	servers_region.rkey = world->rkey;
@@ -257,7 +240,7 @@ static void expect_success(void)
 	CHECK(wc.status == IBV_WC_SUCCESS);
 }
 
-/* What was written is there, and nothing else is. */
+/* The written data is there, and nothing else has changed. */
 static void ping(void)
 {
 	static char byte;
@@ -301,7 +284,7 @@ void world_refuse_good(void)
 
 static uint64_t count_received(void)
 {
-	return soft_udp_count(((struct soft_host *)good.provider->host)->udp).received;
+	return udp_count(((struct soft_host *)good.provider->host)->udp).received;
 }
 
 void world_post_good(void)

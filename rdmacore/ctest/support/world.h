@@ -1,6 +1,7 @@
 /*
- * A host with a server of one user, a host whose client has a connection to it, and a third host; and whether everybody is served
- * while others attack.  Each is an actor, and all of them know the numbers of the connection (world), as if they had seen its packets.
+ * A host with a server of one user, a host with a client that has a connection to it, and a third host. Checks that
+ * all are served while others attack. Each is an actor, and all of them know the numbers of the connection (world), as
+ * if they had seen its packets.
  */
 #ifndef CTEST_SUPPORT_WORLD_H
 #define CTEST_SUPPORT_WORLD_H
@@ -25,13 +26,14 @@ struct world_end {
 	uint64_t guid, transaction;
 	uint32_t local, remote; /* communication ids */
 	uint32_t qp_num;
-	uint32_t psn; /* of the server the one that it expects, of the client that of the next request */
+	uint32_t psn; /* for the server the expected one, for the client that of the next request */
 };
 
 /* Memory that the actors share. */
 extern struct world {
 	struct world_end server, good;
-	uint64_t address; /* of the server's memory: WORLD_OPEN bytes that the client writes, and as many that nobody does */
+	/* of the server's memory: WORLD_OPEN bytes that the client writes, and as many that are never written */
+	uint64_t address;
 	uint32_t rkey;
 	_Atomic bool lost; /* the connection ended at either end */
 	_Atomic uint32_t refused; /* requests of the third host, which the server rejects */
@@ -45,26 +47,29 @@ void world_open(void);
 void world_close(void);
 /* The connection works and its memory is whole, and the client and one on the server's host get another. */
 void world_check(void);
-/* An actor does that, and then everything is served.  The name is printed. */
+/* An actor does that, and then everything is served. The name is printed. */
 void world_attack(const char *name, struct actor *actor, void (*act)(void));
 void world_passed(const char *name);
 
 /* In the process of an actor. */
 
-/* A process of the servers' fabric, whose notices go to that descriptor. */
+/* A process of the servers' fabric. It writes its notices to that descriptor. */
 struct process world_start(int notices);
 const char *world_fabric(void);
 struct rdma_cm_id *world_listen(struct process *process, const char *address, uint16_t port);
 /* Read an event, and do what the server does. */
 void world_serve(struct process *process);
-/* The server: wait for a request that changes the memory that nobody writes. */
+/* The server: wait for a request that changes memory that must not be written. */
 void world_await_write(void);
-/* Make a connection to that address and end it; from: NULL, whatever the route says. */
+/* Make a connection to that address and end it; from NULL: the source of the route. */
 void world_connect(struct process *process, const char *from, const char *to, uint16_t port);
 /* The same of the client and of the one on the server's host, for actor_do. */
 void world_connect_good(void);
 void world_connect_local(void);
-/* The client: a connection that is refused as nobody listens; a request, whose completion does not come before it may; and it comes. */
+/*
+ * The client: a connection without a listener is rejected; a request does not complete before it may; then it
+ * completes.
+ */
 void world_refuse_good(void);
 void world_post_good(void);
 void world_await_packets_good(void);

@@ -1,4 +1,6 @@
-/* What comes to the sockets of the link udp and is not from those who may send there: dropped, and nothing else happens. */
+/*
+ * Packets to the sockets of the link udp from senders that must not send there are dropped, and have no other effect.
+ */
 #include <arpa/inet.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -7,6 +9,7 @@
 #include "ctest/support/bare.h"
 #include "ctest/support/check.h"
 #include "ctest/support/sides.h"
+#include "ctest/support/udp_counts.h"
 #include "soft/host.h"
 #include "soft/udp/udp.h"
 #include "soft/udp/internal.h"
@@ -17,7 +20,7 @@
 
 #define TIMEOUT_MS 20000
 
-/* As another user may: a block that nobody has, which its first queue pair's number says. */
+/* As another user: a block that no process has; *number is its first queue pair number. */
 static int open_block(uint32_t *number)
 {
 	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -34,11 +37,11 @@ static int open_block(uint32_t *number)
 	return -1;
 }
 
-/* What is no packet, or not for us, or was damaged, is dropped and counted. */
+/* Malformed and damaged packets, and those for unknown queue pairs, are dropped and counted. */
 static void test_hostile(void)
 {
 	struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	struct soft_udp_counters counters;
+	struct udp_counts counters;
 	struct soft_udp *udp;
 	uint8_t bytes[8192];
 	struct sides sides;
@@ -53,14 +56,14 @@ static void test_hostile(void)
 		CHECK(sendto(fd, bytes, length, 0, (struct sockaddr *)&to, sizeof(to)) == (ssize_t)length);
 	CHECK(sendto(fd, bytes, sizeof(bytes), 0, (struct sockaddr *)&to, sizeof(to)) == sizeof(bytes));
 	for (int wait = 0; wait < TIMEOUT_MS; wait++) {
-		counters = soft_udp_count(udp);
+		counters = udp_count(udp);
 		if (counters.dropped >= 65)
 			break;
 		poll(NULL, 0, 1);
 	}
 	CHECK(counters.dropped >= 65);
 	CHECK(atomic_load(&sides_host(&sides, 1)->device->counters[SOFT_COUNT_ICRC]));
-	/* Who is connected is not disturbed. */
+	/* Connected queue pairs are not affected. */
 	sides_post(&sides, IBV_WR_RDMA_WRITE, 100);
 	expect_wc(&sides.ends[0], 1, IBV_WC_SUCCESS);
 	sides_close(&sides);
@@ -83,7 +86,7 @@ static bool takes(struct sides *sides, const struct soft_endpoint *from, const s
 	struct soft_udp *udp = sides_host(sides, 1)->udp;
 	struct soft_udp_rx_batch rx = {.source = *from, .destination = *to, .segment = length + SOFT_WIRE_ICRC,
 				       .hops = 64};
-	uint64_t dropped = soft_udp_count(udp).dropped;
+	uint64_t dropped = udp_count(udp).dropped;
 	struct soft_icrc_headers headers;
 
 	soft_icrc_headers_make(&headers, from, to);
@@ -92,10 +95,10 @@ static bool takes(struct sides *sides, const struct soft_endpoint *from, const s
 	soft_udp_take(udp, &rx, bytes, length + SOFT_WIRE_ICRC);
 	soft_udp_acknowledge(udp);
 	soft_lock_release(&udp->receiving);
-	return soft_udp_count(udp).dropped == dropped;
+	return udp_count(udp).dropped == dropped;
 }
 
-/* The connected queue pair of the second side is told to write that byte to the begin of its memory. */
+/* A WRITE of that byte to the beginning of the memory of the second side's connected queue pair. */
 static size_t make_write(struct sides *sides, uint8_t *bytes, uint8_t byte)
 {
 	memset(bytes, 0, SOFT_WIRE_BTH + 20);
@@ -111,8 +114,8 @@ static size_t make_write(struct sides *sides, uint8_t *bytes, uint8_t byte)
 }
 
 /*
- * Who knows number, PSN and key of a queue pair, and is not its peer: another port of this host, the same port of another of its
- * addresses, or the right one and an address that the connection does not have.
+ * A sender that knows number, PSN and key of a queue pair, and is not its peer. It has another port of this host, or
+ * the same port of another of its addresses. Or it has the right one and an address that the connection does not have.
  */
 static void test_foreign_packets(void)
 {
@@ -136,7 +139,7 @@ static void test_foreign_packets(void)
 	sides_close(&sides);
 }
 
-/* A queue pair of the process that has both ends: what it sends comes from the same port as what the peer sends. */
+/* A queue pair of the process that has both ends: it sends from the same port as the peer. */
 static void test_foreign_packets_of_process(enum ibv_qp_type type)
 {
 	struct bare victim, peer, stranger;
@@ -161,7 +164,7 @@ static void test_foreign_packets_of_process(enum ibv_qp_type type)
 	wr.wr.rdma.rkey = bench->mr->rkey;
 	CHECK(!bare_post(&stranger, &wr));
 	expect_wc(&stranger, 1, type == IBV_QPT_RC ? IBV_WC_RETRY_EXC_ERR : IBV_WC_SUCCESS);
-	/* It comes behind the stranger's, by the same socket. */
+	/* It comes after the forged packet, by the same socket. */
 	CHECK(!bare_recv(&victim, 2, 0, 0));
 	wr.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
 	wr.wr.rdma.remote_addr += 8;
@@ -194,7 +197,10 @@ static void receive_nothing(struct soft_management *management, const union ibv_
 	CHECK(false);
 }
 
-/* Datagrams say who sent them, which on one host is so; and messages of connection management do not come to the port of a block. */
+/*
+ * The sender that a datagram names is checked on one host; and messages of connection management are dropped at the
+ * port of a block.
+ */
 static void test_forged_datagrams(void)
 {
 	struct soft_endpoint own, other, anybody;

@@ -1,6 +1,4 @@
-/*
- * What the kernel writes into the IP headers of our packets is what their ICRC says; and what happens where it is not.
- */
+/* The IP headers that the kernel writes match the ICRC of soft's packets; and what happens if they do not. */
 #include <arpa/inet.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -8,6 +6,7 @@
 #include "ctest/support/bare.h"
 #include "ctest/support/check.h"
 #include "ctest/support/network.h"
+#include "ctest/support/udp_counts.h"
 #include "soft/host.h"
 #include "soft/udp/udp.h"
 #include "soft/udp/internal.h"
@@ -17,7 +16,7 @@
 #define LARGE (BENCH_MEMORY / 2)
 #define TIMEOUT_MS 2000
 
-/* Of a socket that the kernel may cut the packets of as it likes, or of one as ours are. */
+/* Of a socket with packets that the kernel may fragment, or of one like soft's. */
 static enum soft_udp_identifications ask_of(int discovery)
 {
 	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -135,7 +134,7 @@ static int resolve(struct side *side, const char *address)
 /* The packets of a message, and the calls in which they left. */
 static void transfer(struct side *side, uint64_t *packets, uint64_t *calls)
 {
-	struct soft_udp_counters before = soft_udp_count(udp_of(side)), after;
+	struct udp_counts before = udp_count(udp_of(side)), after;
 	struct ibv_sge sge = bench_sge(&side->bench, 0, LARGE);
 	struct ibv_send_wr wr = bench_wr(IBV_WR_RDMA_WRITE, 1, &sge);
 
@@ -143,7 +142,7 @@ static void transfer(struct side *side, uint64_t *packets, uint64_t *calls)
 	wr.wr.rdma.rkey = side->bench.mr->rkey;
 	CHECK(!bare_post(&side->ends[0], &wr));
 	expect_wc(&side->ends[0], 1, IBV_WC_SUCCESS);
-	after = soft_udp_count(udp_of(side));
+	after = udp_count(udp_of(side));
 	*packets = after.sent - before.sent;
 	*calls = after.calls_to_send - before.calls_to_send;
 }
@@ -156,7 +155,7 @@ static void connect_near(struct side *side)
 		bare_ready_to_send(&side->ends[end]);
 }
 
-/* It is asked once, and other hosts are reached. */
+/* The kernel is checked once, and other hosts are reached. */
 static void test_as_meant(void)
 {
 	uint64_t packets, calls;
@@ -188,7 +187,7 @@ static void test_segments(void)
 	side_close(&side);
 }
 
-/* Other hosts are not reached over IPv4, which is said; over IPv6 they are, and so is this host. */
+/* Over IPv4, other hosts are not reached, with an error; over IPv6 they are, and so is this host. */
 static void test_datagrams(void)
 {
 	uint64_t packets, calls;
@@ -261,7 +260,7 @@ int main(void)
 	test_kernel();
 	if (!network_of_own())
 		return 0;
-	/* Who never answers is there, as far as ARP goes. */
+	/* For ARP, the silent host exists. */
 	CHECK(!system("ip neighbour add " NETWORK_FAR " lladdr 02:00:00:00:00:09 dev near"));
 	test_as_meant();
 	test_segments();

@@ -1,6 +1,7 @@
 /*
- * Another host sends over IPv6 with the address of this host as source, which the kernel accepts: to the port of other hosts
- * and to that of a block.  Neither arrives.  What this host sends, and what the other sends as itself, does.
+ * Another host sends over IPv6 with the address of this host as source, which the kernel accepts. It sends to the port
+ * of other hosts and to that of a block. Neither arrives. What this host sends, and what the other sends as itself,
+ * does.
  */
 #include <arpa/inet.h>
 #include <linux/if_packet.h>
@@ -24,7 +25,7 @@
 #define SENDER 61001 /* the port of another block */
 #define ATTEMPTS 20000 /* of a millisecond */
 #define FORGED 8 /* datagrams */
-#define BYTES 64 /* of one: no probe, of which there are others */
+#define BYTES 64 /* of a packet that is not a probe, because probes come from other processes */
 
 static int wire, interface;
 static struct ether_header ethernet = {.ether_type = 0};
@@ -98,7 +99,7 @@ static uint8_t take_next(int fd)
 	return 0;
 }
 
-/* The provider takes nothing meanwhile. */
+/* The provider receives nothing meanwhile. */
 static void test_port(struct soft_udp *udp, uint16_t port, bool from_others)
 {
 	struct soft_udp_socket *socket;

@@ -1,5 +1,5 @@
 /*
- * On the link udp a long READ is answered in parts: other work goes between them, and requests behind it wait.  Counted in
+ * On the link udp a long READ is answered in parts: other work goes between them, and requests behind it wait. Counted in
  * packets, not timed.
  */
 #include <stdatomic.h>
@@ -8,6 +8,7 @@
 #include "ctest/support/bare.h"
 #include "ctest/support/check.h"
 #include "ctest/support/sides.h"
+#include "ctest/support/udp_counts.h"
 #include "soft/engine/segment.h"
 #include "soft/host.h"
 #include "soft/udp/udp.h"
@@ -19,7 +20,7 @@
 #define BEHIND 8 /* requests */
 #define BACK (BENCH_MEMORY / 2) /* where what comes back goes */
 
-/* What the responder has sent. */
+/* Packets that the responder has sent. */
 static struct {
 	void (*send)(struct soft_link *link, struct soft_burst *burst, struct soft_qp *qp, const struct soft_packet *packet,
 		     uint8_t *bytes, size_t length);
@@ -103,10 +104,13 @@ static void test_between(void)
 	}
 	CHECK(!memcmp(sides.benches[0].memory, sides.benches[1].memory, length));
 	CHECK(atomic_load(&seen.answers) >= PACKETS);
-	/* Of the other connection after a part or two, and of the requests behind the READ after all of it. */
+	/*
+	 * Packets of the other connection after a part or two, and those of the requests behind the READ after all of
+	 * it.
+	 */
 	CHECK(atomic_load(&seen.at_other) && atomic_load(&seen.at_other) <= 4 * ROOM);
 	CHECK(atomic_load(&seen.at_own) > PACKETS);
-	CHECK(soft_udp_count(udp).dropped == 0);
+	CHECK(udp_count(udp).dropped == 0);
 	bare_hold(&udp->receiving);
 	CHECK(!udp->reads.first && !udp->reads.waiting);
 	udp->link.send = seen.send;

@@ -1,6 +1,6 @@
 /*
- * Processes that share the port of other hosts, here providers of one process: who gets a packet of another's passes it on.
- * The other host is this test, which gives a process packets as its sockets do.
+ * Processes that share the port for other hosts, here providers of one process: a process that gets a packet for
+ * another one forwards it. The test simulates the other host: it passes packets to a process like its sockets.
  */
 #include <stdio.h>
 #include <sys/resource.h>
@@ -26,7 +26,7 @@
 #define TIMEOUT_MS 20000
 #define FORGED 2000
 #define NOBODY 65534
-#define PLACE (size_t)128 /* of one receive beside others */
+#define PLACE (size_t)128 /* offset of each receive */
 
 static const uint8_t far_ip[4] = {198, 51, 100, 9}, own_ip[4] = {192, 0, 2, 77};
 
@@ -46,7 +46,7 @@ static struct soft_udp *udp_of(struct side *side)
 	return host_of(side)->udp;
 }
 
-/* With an address that other hosts know. */
+/* With an address for other hosts. */
 static void side_open(struct side *side, const char *fabric)
 {
 	struct core_options options = {.link = CORE_LINK_UDP};
@@ -110,7 +110,7 @@ static size_t make(uint8_t *bytes, uint32_t number, uint32_t queue_key, void *pa
 	return make_from(0, bytes, number, queue_key, payload, length, count);
 }
 
-/* As a socket of side would. */
+/* Pass packets like a socket of side. */
 static void arrive(struct side *side, uint8_t *bytes, size_t length, size_t segment)
 {
 	struct soft_udp *udp = udp_of(side);
@@ -144,7 +144,10 @@ static uint64_t counted(_Atomic uint64_t *counter)
 	return atomic_load(counter);
 }
 
-/* Each of three gets what is any one's, single packets and bursts for several; a burst goes to who has its numbers. */
+/*
+ * Each of three processes gets packets for any of them, single packets and bursts for several. A burst goes to the
+ * process that has its numbers.
+ */
 static void test_passed_on(struct side *sides)
 {
 	uint8_t bytes[8192];
@@ -160,7 +163,8 @@ static void test_passed_on(struct side *sides)
 		for (int index = 0; index < 10; index++)
 			CHECK(!bare_recv(&sides[has].end, 2, index * PLACE, 100)); /* while one is looked at, the next comes */
 	length = make(bytes, sides[1].end.qp->qp_num, BENCH_QKEY, "from afar", 9, 20);
-	for (int index = 10; index < 20; index++) { /* the second half is another's, with numbers that go on */
+	/* the second half is for another process, with consecutive numbers */
+	for (int index = 10; index < 20; index++) {
 		uint8_t *packet = bytes + (size_t)index * length;
 		struct soft_udp_rx_batch rx = rx_batch_from_far(1);
 		struct soft_icrc_headers headers;
@@ -195,7 +199,7 @@ static void test_counted_on(struct side *side)
 	}
 }
 
-/* Who dies takes nobody else's packets with it, whether it got packets or had them passed on. */
+/* A process that ends affects no other process's packets, whether it forwarded them or got them forwarded. */
 static void test_death(struct side *sides)
 {
 	struct side late;
@@ -214,14 +218,14 @@ static void test_death(struct side *sides)
 		uint8_t bytes[256];
 		size_t length = make(bytes, number, BENCH_QKEY, "from afar", 9, 1);
 
-		arrive(&sides[0], bytes, length, length); /* to nobody */
+		arrive(&sides[0], bytes, length, length); /* no such process */
 	}
 	CHECK(!bare_recv(&sides[1].end, 4, 0, 100));
 	send_to(&sides[0], &sides[1], 1);
 	expect_packet(&sides[1], 4, 0);
 }
 
-/* A process that takes nothing holds up nobody else: what it has no room for is dropped. */
+/* A process that receives nothing does not delay others: packets that it has no room for are dropped. */
 static void test_stopped(struct side *sides)
 {
 	struct soft_udp *stopped = udp_of(&sides[1]);
@@ -247,7 +251,7 @@ static void note(struct soft_management *management, const union ibv_gid *from, 
 	atomic_fetch_add(&messages, 1);
 }
 
-/* Messages go to the process whose communication id they name; a request names none, and stays. */
+/* Messages go to the process of their communication id; a request has none, and stays. */
 static void test_management(struct side *sides)
 {
 	struct soft_cm_message message = {.remote = sides[2].end.qp->qp_num /* of the same block */, .local = 7};
@@ -281,7 +285,7 @@ static int connect_to(struct side *side)
 	return connect(fd, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length)) ? -1 : fd;
 }
 
-/* Records of any bytes: each is the end of its connection, or is judged as a packet is. */
+/* Records of any bytes: each ends its connection, or is checked like a packet. */
 static void test_forged(struct side *sides)
 {
 	struct soft_random random = {7};
@@ -296,7 +300,7 @@ static void test_forged(struct side *sides)
 		CHECK(fd >= 0);
 		for (size_t byte = 0; byte < length; byte++)
 			bytes[byte] = (uint8_t)soft_random_next(&random);
-		if (index % 2 && length > 48) { /* as far as the addresses it is right */
+		if (index % 2 && length > 48) { /* its addresses are right */
 			soft_put32(bytes, 0x31504452); /* the magic number as a little-endian machine has it */
 			memcpy(bytes + 12, &rx.source.address, 16);
 			memcpy(bytes + 28, &rx.destination.address, 16);
@@ -347,7 +351,7 @@ static void take_all_blocks(void)
 	}
 }
 
-/* Processes whose names another user has find each other all the same. */
+/* Processes find each other even if another user has taken their names. */
 static void test_squatted(struct actor *squatter)
 {
 	static struct side sides[3];

@@ -1,6 +1,6 @@
 /*
- * The link udp: two providers, each with sockets of its own as two processes have, and what goes over them.  Their queue
- * pairs are connected by hand.
+ * The link udp: two providers, with their own sockets like two processes, and what they send. Their queue pairs are
+ * connected by hand.
  */
 #include <arpa/inet.h>
 #include <poll.h>
@@ -12,6 +12,7 @@
 #include "ctest/support/check.h"
 #include "ctest/support/pcapng.h"
 #include "ctest/support/sides.h"
+#include "ctest/support/udp_counts.h"
 #include "soft/engine/segment.h"
 #include "soft/host.h"
 #include "soft/udp/udp.h"
@@ -26,7 +27,7 @@ static const uint32_t lengths[] = {0, 1, 3, 8, 64, 1000, 4095, 4096, 4097, 8192,
 
 #define LENGTHS (sizeof(lengths) / sizeof(lengths[0]))
 
-/* Every length, in each operation, arrives byte for byte, and nothing behind it. */
+/* Each length, in each operation, arrives byte for byte, and nothing behind it. */
 static void test_transfers(void)
 {
 	struct sides sides;
@@ -65,14 +66,14 @@ static void test_transfers(void)
 /* Packets of one length leave in few system calls. */
 static void test_bursts(void)
 {
-	struct soft_udp_counters before, after;
+	struct udp_counts before, after;
 	struct sides sides;
 
 	sides_open(&sides, IBV_QPT_RC);
-	before = soft_udp_count(sides_host(&sides, 0)->udp);
+	before = udp_count(sides_host(&sides, 0)->udp);
 	sides_post(&sides, IBV_WR_RDMA_WRITE, LARGE);
 	expect_wc(&sides.ends[0], 1, IBV_WC_SUCCESS);
-	after = soft_udp_count(sides_host(&sides, 0)->udp);
+	after = udp_count(sides_host(&sides, 0)->udp);
 	CHECK(after.sent - before.sent >= LARGE / 4096);
 	CHECK((after.calls_to_send - before.calls_to_send) * 3 < after.sent - before.sent);
 	CHECK(after.dropped == before.dropped);
@@ -87,7 +88,7 @@ static void send_from(struct sides *sides, int side)
 	CHECK(!bare_post(&sides->ends[side], &wr));
 }
 
-/* Poll there until a receive has completed, and count what was sent and has completed meanwhile. */
+/* Poll there until a receive has completed; counts sends that complete meanwhile. */
 static void take_message(struct sides *sides, int side, int *sent)
 {
 	enum ibv_wc_opcode opcode;
@@ -102,8 +103,8 @@ static void take_message(struct sides *sides, int side, int *sent)
 }
 
 /*
- * Messages to and fro, whose senders do not wait for their completions, so that acknowledgements wait for answers and packets
- * come one by one; then all at once, to and fro again, and then one end polls no more.  All that was sent completes.
+ * Messages in both directions. Their senders do not wait for completions, so acknowledgements wait for answers and
+ * packets come one by one. Then a burst, both directions again, and then one end stops polling. All requests complete.
  */
 static void test_to_and_fro(void)
 {
@@ -141,7 +142,7 @@ static void test_to_and_fro(void)
 	sides_close(&sides);
 }
 
-/* Until the peer has written there; nobody polls meanwhile.  It is no race, but what RDMA is for. */
+/* Until the peer has written there; no thread polls meanwhile. This is no data race, but the purpose of RDMA. */
 __attribute__((no_sanitize("thread"))) static void wait_for_memory(const struct bench *bench, char value)
 {
 	while (__atomic_load_n(bench->memory, __ATOMIC_ACQUIRE) != value)
@@ -149,8 +150,8 @@ __attribute__((no_sanitize("thread"))) static void wait_for_memory(const struct 
 }
 
 /*
- * A program that polls for the completions of what it writes, and looks into its memory for what the peer has: whoever polls
- * takes packets, and when nobody does there is a thread for them.
+ * A program polls for the completions of its writes, and reads its memory for those of the peer. A polling thread
+ * receives, and if none polls the poller's thread does.
  */
 static void test_polls_memory(void)
 {
@@ -219,7 +220,7 @@ static void test_datagram(void)
 	sides_close(&sides);
 }
 
-/* Members of a group in both processes hear it, the sender's own among them. */
+/* Members of a group in both processes receive it, including the sender's own. */
 static void test_multicast(void)
 {
 	union ibv_gid group = {.raw = {[10] = 0xff, [11] = 0xff, [12] = 239, [13] = 1, [14] = 2, [15] = 3}};
@@ -244,8 +245,8 @@ static void test_multicast(void)
 }
 
 /*
- * Packets are lost, late, twice, in another order and damaged, by the one who sends them or by the one to whom they come:
- * what is sent arrives all the same.
+ * Packets are lost, delayed, duplicated, reordered and damaged, by faults of the sender or of the receiver: all
+ * requests still succeed.
  */
 static void test_faults(void)
 {
@@ -336,7 +337,7 @@ static bool ack_pending(struct ibv_qp *ibv_qp)
 	return result;
 }
 
-/* The second end polls until a message of the first has come.  Whether its acknowledgement is pending then. */
+/* The second end polls until a message of the first has come. Whether its acknowledgement is pending then. */
 static bool take_owing(struct sides *sides, struct bare *end)
 {
 	struct ibv_wc wc;
@@ -352,8 +353,9 @@ static bool take_owing(struct sides *sides, struct bare *end)
 }
 
 /*
- * An acknowledgement that waits for the next poll goes before what its program then says to the peer by the
- * connection manager: perftest's client would come to a server that still waits for it, and does not listen yet.
+ * An acknowledgement that waits for the next poll is sent before the program's next message of connection management.
+ * Otherwise perftest's client would connect to a server that still waits for the acknowledgement and does not listen
+ * yet.
  */
 static void test_connection_manager_pays(void)
 {
@@ -376,7 +378,7 @@ static void test_connection_manager_pays(void)
 		CHECK(!ack_pending(end->qp));
 		expect_wc(&sides.ends[0], 1, IBV_WC_SUCCESS);
 	}
-	CHECK(owed); /* or nothing was tested */
+	CHECK(owed); /* otherwise nothing was tested */
 	CHECK(!provider->rdma_destroy_id(id));
 	provider->rdma_destroy_event_channel(channel);
 	sides_close(&sides);
@@ -394,8 +396,8 @@ static struct ibv_qp *create_with_builders(struct bare *end)
 }
 
 /*
- * Between wr_start and wr_complete a thread may do all else: take in messages, also of the queue pair that it posts to, arm
- * its completion queue, and remove a region of its domain.
+ * Between wr_start and wr_complete a thread may call anything. It may process messages, also of the queue pair that it
+ * posts to, arm its completion queue, and deregister a region of its domain.
  */
 static void test_building(void)
 {
@@ -440,7 +442,7 @@ static void test_building(void)
 		expect_wc(&sides.ends[0], 8, IBV_WC_SUCCESS);
 		expect_wc(end, 9, IBV_WC_SUCCESS);
 	}
-	/* A batch for what was reset meanwhile is not posted. */
+	/* A batch for a queue pair that was reset meanwhile is not posted. */
 	ibv_wr_start(builder);
 	ibv_wr_send(builder);
 	ibv_wr_set_sge(builder, sge.lkey, sge.addr, sge.length);
@@ -452,7 +454,7 @@ static void test_building(void)
 	sides_close(&sides);
 }
 
-/* More queue pairs than a block has numbers: each number is of a block of ours. */
+/* More queue pairs than a block has numbers: each number is of a block of this process. */
 static void test_blocks(void)
 {
 	enum { MANY = 5000 };
@@ -476,13 +478,13 @@ static void test_blocks(void)
 	CHECK(atomic_load(&udp->socket_count) == 2);
 	for (int index = 0; index < MANY; index++)
 		CHECK(!sides.providers[0]->ibv_destroy_qp(queue_pairs[index]));
-	/* Nobody else gets the port. */
+	/* No other process gets the port. */
 	CHECK(!soft_udp_open(sides_host(&sides, 1)->udp, &sides.benches[0].gid,
 			     soft_udp_port_of(sides.ends[0].qp->qp_num), &error) && error == EADDRINUSE);
 	sides_close(&sides);
 }
 
-/* Who connects to many addresses of 127.0.0.0/8 fills no table: they leave room for the addresses of interfaces. */
+/* Connections to many addresses of 127.0.0.0/8 do not fill the table: there is room for addresses of interfaces. */
 static void test_gids(void)
 {
 	union ibv_gid gid = {.raw = {[10] = 0xff, [11] = 0xff, [12] = 127, [13] = 1}};

@@ -1,9 +1,8 @@
 /*
- * Three that share the port of other hosts, one of which takes nothing: it gets nothing either, until it takes packets again, whatever
- * probes another user sends.
- * And one whose socket for management is full: what is for its queue pairs comes all the same.
- * And one that ends while it opens that socket: none of them stays open.
- * Packets come from this host, from ports that the kernel would spread over all sockets.
+ * Three processes share the port for other hosts. One of them is stopped: it gets nothing until it receives again,
+ * whatever probes another user sends. The management socket of one is full: packets for its queue pairs still
+ * arrive. One ends while it opens that socket: none of them stays open. Packets come from this host, from ports
+ * that the kernel would distribute over all sockets.
  */
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -34,7 +33,7 @@
 #define ATTEMPTS 20000 /* of some milliseconds */
 #define SOME_QUEUE_PAIR 0x123456
 #define FULL (1 << 15) /* datagrams, more than any buffer takes */
-#define PROBES 4 /* of more rounds than a place has that does not answer */
+#define PROBES 4 /* more rounds than an unanswered slot needs */
 #define ROUNDS 20
 #define LATE 100 /* milliseconds */
 #define FORGED 8 /* places: more than there are */
@@ -92,7 +91,7 @@ static int management_of(int sharer, bool ipv6)
 	return management->source.fd;
 }
 
-/* Some more, from one port, for one queue pair: what is no packet for want of its ICRC. */
+/* Send packets without an ICRC from one port, for one queue pair. */
 static void send_for(uint32_t number, bool ipv6, int count)
 {
 	union ibv_gid gid = address_of(ipv6);
@@ -118,7 +117,7 @@ static void send_from_all(bool ipv6)
 	}
 }
 
-/* What waits, which is taken. */
+/* Packets that wait, which are taken. */
 struct waiting {
 	int data, management, probes;
 	uint64_t round; /* of the last probe */
@@ -140,7 +139,7 @@ static void take_waiting(int fd, struct waiting *waiting)
 	}
 }
 
-/* What another user of this host may send: probes of a process that there is not, for each place. */
+/* What another user of this host may send: probes of an unknown process, for each slot. */
 static void forge_probes(bool ipv6)
 {
 	union ibv_gid gid = address_of(ipv6);
@@ -171,8 +170,8 @@ static bool gets_nothing(int fd, int management, bool ipv6)
 	return !waiting[0] && !waiting[1];
 }
 
-/* Whether each of its sockets gets what is for it, and all of that.  The provider takes nothing meanwhile. */
-static bool is_told_apart(int fd, int management, bool ipv6)
+/* Whether each of its sockets gets all packets for it, and no others. The provider receives nothing meanwhile. */
+static bool is_distinguished(int fd, int management, bool ipv6)
 {
 	struct waiting at_data = {0}, at_management = {0};
 
@@ -191,7 +190,7 @@ static void test_flooded(bool ipv6)
 	struct waiting waiting = {0};
 
 	bare_hold(&udp_of(0)->receiving);
-	while (!is_told_apart(fd, management, ipv6)) { /* until it knows its places */
+	while (!is_distinguished(fd, management, ipv6)) { /* until it knows its slots */
 		CHECK(++attempt < ATTEMPTS);
 		bare_let_go(&udp_of(0)->receiving);
 		usleep(1000);
@@ -225,7 +224,7 @@ static void test_stopped(int sharer, bool ipv6)
 	while (!gets_nothing(fd, management, ipv6)) {
 		CHECK(++attempt < ATTEMPTS);
 		forge_probes(ipv6);
-		/* Of a process that is stopped the timers are, too. */
+		/* If a process is stopped, its timers are, too. */
 		atomic_store(&socket_of(sharer, ipv6)->probed, now_of(sharer));
 		usleep(1000);
 	}
@@ -237,7 +236,7 @@ static void test_stopped(int sharer, bool ipv6)
 	}
 }
 
-/* From now on no thread of this process may give the kernel such a program, as in a container that forbids it. */
+/* From now on no thread of this process can attach such a program, as in a container that forbids it. */
 static void refuse_programs(void)
 {
 	struct sock_filter code[] = {
@@ -256,8 +255,8 @@ static void refuse_programs(void)
 }
 
 /*
- * Without a program the kernel chooses: one socket has all that is for a process.  Who is stopped keeps its part, the others have theirs,
- * and it takes up its own again.
+ * Without a program the kernel chooses: one socket has all packets of a process. A stopped process keeps its part,
+ * the others get theirs, and it continues with its own.
  */
 static void test_without_program(int stopped, bool ipv6)
 {
@@ -282,7 +281,7 @@ static void test_without_program(int stopped, bool ipv6)
 			CHECK(++attempt < ATTEMPTS);
 }
 
-/* A probe of another form, or from elsewhere, is none, and no answer goes out for an answer. */
+/* A probe of another form, or from elsewhere, is ignored, and answers are not answered. */
 static void test_no_probes(void)
 {
 	struct soft_udp *udp = udp_of(0);
@@ -327,7 +326,7 @@ static int count_descriptors(void)
 
 static atomic_bool opens_late;
 
-/* As soft_udp_open_management, once nobody waits for the other sockets any more, or its caller is waited for. */
+/* Like soft_udp_open_management, after the other sockets are no longer polled, or while its caller is waited for. */
 static bool open_late(struct soft_udp_socket *socket)
 {
 	struct soft_poller *poller = &socket->udp->fabric->poller;

@@ -1,7 +1,7 @@
 /*
- * The codec against packets that others made: testdata/rxe-rxe.pcap is what two kernel rdma_rxe devices said
- * to each other (rping, rdma_client, udaddy, a rejected connection, pingpong, atomics).  Every packet is
- * decoded, encoded again to the same bytes, and its ICRC computed anew; so is every message of connection management.
+ * The codec with packets of other implementations: testdata/rxe-rxe.pcap has the traffic of two kernel rdma_rxe
+ * devices (rping, rdma_client, udaddy, a rejected connection, pingpong, atomics). Each packet is decoded and encoded
+ * again to the same bytes, and its ICRC is computed again; so is each message of connection management.
  */
 #include "ctest/support/check.h"
 #include "soft/wire/datagram.h"
@@ -67,7 +67,7 @@ static void check_identification(uint8_t *datagram, size_t length)
 	packet[without + 3] ^= 1;
 }
 
-/* Of packets of every length: each bit of it is a factor of its own. */
+/* For packets of each length: each bit of the length is a factor of its own. */
 static void test_identification_of_lengths(void)
 {
 	static const struct soft_endpoint from = {.address.raw = {[10] = 0xff, 0xff, 192, 0, 2, 1}, .port = 4791};
@@ -190,7 +190,7 @@ static void test_capture(void)
 	fclose(file);
 }
 
-/* What the capture has no packet of: layouts from IBTA 9.3 to 9.6. */
+/* Layouts from IBTA 9.3 to 9.6 that the capture does not contain. */
 static void test_layouts(void)
 {
 	static const struct {
@@ -289,7 +289,7 @@ static void test_messages(void)
 	CHECK(soft_mad_decode(mad, &got));
 	CHECK(!memcmp(&got, &req, sizeof(got)));
 
-	/* Without an IP header that can be read there are no addresses. */
+	/* Without a readable IP header there are no addresses. */
 	fields[141] = 0x50;
 	CHECK(soft_mad_decode(mad, &got));
 	CHECK(got.source.ss_family == AF_UNSPEC && got.destination.ss_family == AF_UNSPEC);
@@ -299,7 +299,7 @@ static void test_messages(void)
 	CHECK(soft_mad_decode(mad, &got));
 	CHECK(!memcmp(&got, &mra, sizeof(got)));
 
-	/* A refusal that claims to say more than there is room for. */
+	/* A REJ that announces more additional information than there is room for. */
 	soft_mad_encode(&(struct soft_cm_message){.attribute = SOFT_CM_REJ, .reason = SOFT_REJ_STALE_CONN}, mad);
 	fields[9] = 0xff;
 	CHECK(soft_mad_decode(mad, &got) && got.additional_len == SOFT_MAX_ADDITIONAL);
@@ -375,7 +375,7 @@ static void test_crc32(void)
 	}
 }
 
-/* A packet with its ICRC at once is what it is in two steps, for every length and with its payload in pieces. */
+/* Encoding a packet with its ICRC in one step equals two steps, for each length and with its payload in pieces. */
 static void test_encode_at_once(void)
 {
 	struct soft_endpoint from = {.address.raw = {[10] = 0xff, [11] = 0xff, 10, 0, 0, 1}, .port = 61000};

@@ -1,4 +1,4 @@
-/* What a soft device allows: as much as rdma_rxe advertises (drivers/infiniband/sw/rxe/rxe_param.h), or more. */
+/* The limits of a soft device: as much as rdma_rxe advertises (drivers/infiniband/sw/rxe/rxe_param.h), or more. */
 #ifndef SOFT_BASE_BOUNDS_H
 #define SOFT_BASE_BOUNDS_H
 
@@ -15,10 +15,10 @@
 #define SOFT_MAX_SRQ (1 << 20)
 #define SOFT_MAX_MESSAGE (UINT32_C(1) << 31)
 #define SOFT_MAX_AH (1 << 20)
-#define SOFT_MTU 4096 /* what a datagram can hold */
+#define SOFT_MTU 4096 /* the largest payload of a packet */
 
-/* The places of a queue for that many requests, all of which are granted: a power of two, or 0. */
-static inline uint32_t soft_places(uint32_t requests)
+/* The slots of a queue for that many requests, which are all granted: a power of two, or 0. */
+static inline uint32_t soft_ring_slots(uint32_t requests)
 {
 	uint32_t slots = 1;
 

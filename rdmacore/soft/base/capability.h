@@ -1,4 +1,4 @@
-/* What the process may do beyond others (capabilities(7)). */
+/* Privileges of the process (capabilities(7)). */
 #ifndef SOFT_BASE_CAPABILITY_H
 #define SOFT_BASE_CAPABILITY_H
 

@@ -1,6 +1,6 @@
 /*
- * Time in nanoseconds, from a clock that is always a parameter, so that a virtual clock, which jumps to the next
- * deadline, can take the place of the machine's.
+ * Time in nanoseconds. The clock is always a parameter. So a virtual clock, which jumps to the next deadline, can
+ * replace the real one.
  */
 #ifndef SOFT_BASE_CLOCK_H
 #define SOFT_BASE_CLOCK_H
@@ -11,7 +11,7 @@
 
 struct soft_clock {
 	uint64_t (*now)(struct soft_clock *clock); /* nanoseconds, monotonic */
-	_Atomic uint64_t standing; /* virtual clocks only: the time, until it is advanced */
+	_Atomic uint64_t standing; /* virtual clocks only: the time, which only soft_timers_advance changes */
 };
 
 #define SOFT_MICROSECOND UINT64_C(1000)
@@ -20,11 +20,11 @@ struct soft_clock {
 
 /* CLOCK_MONOTONIC of the machine. */
 void soft_clock_wall(struct soft_clock *clock);
-/* Stands still at 1 s until soft_timers_advance moves it. */
+/* Shows 1 s until soft_timers_advance changes it. */
 void soft_clock_virtual(struct soft_clock *clock);
-/* Nanoseconds from 1970 to the clock's 0.  A virtual clock begins in 1970, so that runs repeat exactly. */
+/* The clock's 0 in nanoseconds since 1970. A virtual clock begins in 1970, so that runs repeat exactly. */
 uint64_t soft_clock_epoch(struct soft_clock *clock);
-/* What the calling thread has had of the processor. */
+/* Processor time of the calling thread. */
 uint64_t soft_clock_of_thread(void);
 bool soft_clock_is_virtual(const struct soft_clock *clock);
 

@@ -8,22 +8,34 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ACKNOWLEDGE_BOUND (10 * SOFT_SECOND)
+#define ACKNOWLEDGE_BOUND (10 * SOFT_SECOND) /* far longer than a working program holds an event */
 
-int soft_event_queue_init(struct soft_event_queue *queue)
+int soft_event_queue_init(struct soft_event_queue *queue, struct soft_legal *legal)
 {
 	queue->fd = eventfd(0, EFD_CLOEXEC);
 	if (queue->fd < 0)
 		return -errno;
 	soft_mutex_init(&queue->lock, SOFT_ORDER_EVENT_QUEUE);
+	queue->legal = legal;
 	queue->head.next = &queue->head;
 	queue->head.previous = &queue->head;
 	return 0;
 }
 
+bool soft_event_queue_close(struct soft_event_queue *queue)
+{
+	int fd;
+
+	soft_mutex_lock(&queue->lock);
+	fd = queue->fd;
+	queue->fd = -1;
+	soft_mutex_unlock(&queue->lock);
+	return fd >= 0 && !close(fd);
+}
+
 void soft_event_queue_destroy(struct soft_event_queue *queue)
 {
-	close(queue->fd);
+	(void)soft_event_queue_close(queue);
 	soft_mutex_destroy(&queue->lock);
 }
 
@@ -32,7 +44,7 @@ static int is_empty(const struct soft_event_queue *queue)
 	return queue->head.next == &queue->head;
 }
 
-/* No thread can be cancelled in these calls, which it makes with the lock. */
+/* These calls are made with the lock held, so they are not cancellation points. */
 static void make_readable(struct soft_event_queue *queue)
 {
 	const uint64_t one = 1;
@@ -44,7 +56,9 @@ static void make_readable(struct soft_event_queue *queue)
 	queue->written += done > 0;
 }
 
-/* It cannot block: nobody else reads.  If somebody waits, what is there wakes him up, he finds the queue empty and waits again. */
+/*
+ * Cannot block, because no other thread reads. A thread that waits wakes up, finds the queue empty, and waits again.
+ */
 static void make_unreadable(struct soft_event_queue *queue)
 {
 	uint64_t count;
@@ -57,7 +71,7 @@ static void make_unreadable(struct soft_event_queue *queue)
 	queue->written = 0;
 }
 
-/* The descriptor says whether the queue is empty, after an event was taken. */
+/* After an event was taken: make the descriptor show whether the queue is empty. */
 static void show(struct soft_event_queue *queue)
 {
 	if (is_empty(queue))
@@ -138,7 +152,7 @@ bool soft_event_queue_blocks(const struct soft_event_queue *queue)
 	return !(fcntl(queue->fd, F_GETFL) & O_NONBLOCK);
 }
 
-/* A thread that waits is cancelled. */
+/* A waiting thread is cancelled. */
 static void stop_reading(void *argument)
 {
 	struct soft_event_queue *queue = argument;
@@ -148,13 +162,17 @@ static void stop_reading(void *argument)
 	soft_mutex_unlock(&queue->lock);
 }
 
-/* The queue is empty.  The lock is released while this waits. */
+/* The queue is empty. Releases the lock while it waits. */
 static int wait_locked(struct soft_event_queue *queue)
 {
 	uint64_t count = 0;
 	ssize_t result;
 	int error;
 
+	if (queue->legal && soft_event_queue_blocks(queue) && soft_legal_interrupts(queue->legal)) {
+		errno = EINTR;
+		return -1;
+	}
 	queue->readers++;
 	soft_mutex_unlock(&queue->lock);
 	pthread_cleanup_push(stop_reading, queue);
@@ -212,7 +230,7 @@ void soft_events_acknowledge(pthread_mutex_t *lock, pthread_cond_t *acknowledged
 {
 	pthread_mutex_lock(lock);
 	*count += more;
-	/* Before the lock is released: the waiter then destroys both. */
+	/* Before the lock is released: the waiting thread then destroys both. */
 	pthread_cond_broadcast(acknowledged);
 	pthread_mutex_unlock(lock);
 }

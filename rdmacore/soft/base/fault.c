@@ -3,12 +3,18 @@
 #include <errno.h>
 #include <string.h>
 
-#define CERTAIN 1000000
-#define PSN_MASK 0xffffffu /* messages are numbered in as many bits */
+#include "provider/provider.h"
 
-void soft_faults_init(struct soft_faults *faults, uint64_t seed)
+#define CERTAIN 1000000 /* in millionths */
+#define LATE_MAX UINT64_C(5000000) /* nanoseconds that a message is late by legal choice */
+#define SLOW_MIN UINT64_C(3000000000) /* from there on a message arrives shortly before its repeat, by legal choice */
+#define SLOW_MAX UINT64_C(4000000000)
+#define ACK_LATE_MAX UINT64_C(20000000)
+#define PSN_MASK 0xffffffu /* messages have 24-bit numbers, like packets */
+
+void soft_faults_init(struct soft_faults *faults, uint64_t seed, _Atomic uint32_t *applied)
 {
-	*faults = (struct soft_faults){.random.state = seed};
+	*faults = (struct soft_faults){.random.state = seed, .applied = applied};
 	soft_mutex_init(&faults->lock, SOFT_ORDER_FAULTS);
 }
 
@@ -27,7 +33,7 @@ static bool can_be(const struct soft_faults *faults, const struct soft_fault *fa
 	return faults->take_time || fault->traffic == SOFT_FAULT_CM;
 }
 
-/* Packets have operations and numbers, of 24 bits. */
+/* Whether the rule can apply at all: operations and numbers of packets have limits. */
 static bool concerns_some(const struct soft_fault *fault)
 {
 	if (!fault->operations && !fault->has_psn && !fault->message)
@@ -41,7 +47,7 @@ int soft_fault_add(struct soft_faults *faults, const struct soft_fault *fault)
 	int result = -ENOSPC;
 
 	if (!fault->traffic || fault->traffic & ~(uint32_t)(SOFT_FAULT_DATA | SOFT_FAULT_CM) ||
-	    fault->probability > CERTAIN || fault->action >= SOFT_FAULT_ACTIONS ||
+	    fault->probability > CERTAIN || fault->side > CORE_FAULT_RECEIVED || fault->action >= SOFT_FAULT_ACTIONS ||
 	    !can_be(faults, fault) || !concerns_some(fault))
 		return -EINVAL;
 	soft_mutex_lock(&faults->lock);
@@ -49,6 +55,7 @@ int soft_fault_add(struct soft_faults *faults, const struct soft_fault *fault)
 		if (faults->rules[rule].active)
 			continue;
 		faults->rules[rule] = (struct soft_fault_rule){.fault = *fault, .active = true};
+		atomic_store_explicit(&faults->applied[rule], 0, memory_order_relaxed);
 		atomic_fetch_add_explicit(&faults->active, 1, memory_order_relaxed);
 		if (fault->action == SOFT_FAULT_CORRUPT)
 			atomic_store_explicit(&faults->corrupt, true, memory_order_relaxed);
@@ -66,7 +73,7 @@ int soft_fault_remove(struct soft_faults *faults, int rule, uint32_t *done)
 	if (rule >= 0 && rule < SOFT_FAULTS_MAX && faults->rules[rule].active) {
 		faults->rules[rule].active = false;
 		atomic_fetch_sub_explicit(&faults->active, 1, memory_order_relaxed);
-		*done = faults->rules[rule].done;
+		*done = atomic_load_explicit(&faults->applied[rule], memory_order_relaxed);
 		result = 0;
 	}
 	soft_mutex_unlock(&faults->lock);
@@ -85,6 +92,8 @@ static bool concerns(const struct soft_fault *fault, const union ibv_gid *from,
 {
 	if (what->traffic == SOFT_FAULT_QUESTION ? !fault->attribute : !(fault->traffic & what->traffic))
 		return false;
+	if (fault->side != CORE_FAULT_EITHER && (fault->side == CORE_FAULT_RECEIVED) != what->inbound)
+		return false;
 	if (fault->attribute && fault->attribute != what->attribute)
 		return false;
 	if (fault->operations && !(fault->operations >> what->operation & 1))
@@ -102,18 +111,19 @@ static bool concerns(const struct soft_fault *fault, const union ibv_gid *from,
 static bool rule_applies(struct soft_faults *faults, struct soft_fault_rule *rule)
 {
 	const struct soft_fault *fault = &rule->fault;
+	_Atomic uint32_t *applied = &faults->applied[rule - faults->rules];
 
 	soft_mutex_expect(&faults->lock);
 	if (rule->seen < fault->skip) {
 		rule->seen++;
 		return false;
 	}
-	if (fault->count && rule->done >= fault->count)
+	if (fault->count && atomic_load_explicit(applied, memory_order_relaxed) >= fault->count)
 		return false;
 	if (fault->probability < CERTAIN &&
 	    soft_random_next(&faults->random) % CERTAIN >= fault->probability)
 		return false;
-	rule->done++;
+	atomic_fetch_add_explicit(applied, 1, memory_order_relaxed);
 	return true;
 }
 
@@ -142,6 +152,53 @@ static void add_rule(struct soft_fault_result *fault_result, const struct soft_f
 	}
 }
 
+void soft_faults_choose(struct soft_faults *faults, struct soft_legal *legal)
+{
+	uint32_t messages = UINT32_C(1) << CORE_LEGAL_CM_LATE | UINT32_C(1) << CORE_LEGAL_CM_LOST |
+			    UINT32_C(1) << CORE_LEGAL_CM_DUPLICATED | UINT32_C(1) << CORE_LEGAL_CM_ANSWER_LOST |
+			    UINT32_C(1) << CORE_LEGAL_PACKET_LOST | UINT32_C(1) << CORE_LEGAL_CM_SLOW |
+			    UINT32_C(1) << CORE_LEGAL_ACK_LATE;
+
+	soft_legal_draws_init(&faults->legal, legal);
+	if (soft_legal_has(legal, messages))
+		soft_faults_watch(faults);
+}
+
+static void add_data_choices(struct soft_faults *faults, struct soft_fault_result *fault_result,
+			     const struct soft_fault_subject *what)
+{
+	uint64_t most = what->ack_timeout / 2 < ACK_LATE_MAX ? what->ack_timeout / 2 : ACK_LATE_MAX, drawn;
+
+	if (!faults->take_time)
+		return;
+	fault_result->lose |= what->repeated && soft_legal_choose(&faults->legal, CORE_LEGAL_PACKET_LOST);
+	if (most && (drawn = soft_legal_choose(&faults->legal, CORE_LEGAL_ACK_LATE)))
+		fault_result->delay += soft_legal_amount(drawn, most);
+}
+
+/* What a network may do to any message. The sender's process decides. */
+static void add_choices(struct soft_faults *faults, struct soft_fault_result *fault_result,
+			const struct soft_fault_subject *what)
+{
+	uint64_t drawn;
+
+	if (what->inbound || what->traffic == SOFT_FAULT_QUESTION)
+		return;
+	if (what->traffic == SOFT_FAULT_DATA) {
+		add_data_choices(faults, fault_result, what);
+		return;
+	}
+	fault_result->lose |= soft_legal_choose(&faults->legal, what->unanswered ? CORE_LEGAL_CM_ANSWER_LOST :
+										     CORE_LEGAL_CM_LOST) != 0;
+	if ((drawn = soft_legal_choose(&faults->legal, CORE_LEGAL_CM_LATE)))
+		fault_result->delay += soft_legal_amount(drawn, LATE_MAX);
+	if ((drawn = soft_legal_choose(&faults->legal, CORE_LEGAL_CM_SLOW)))
+		fault_result->delay += SLOW_MIN + soft_legal_amount(drawn, SLOW_MAX - SLOW_MIN);
+	/* At once: a late copy of a REQ would be a request of a peer that has gone. */
+	if (soft_legal_choose(&faults->legal, CORE_LEGAL_CM_DUPLICATED))
+		fault_result->duplicate = true;
+}
+
 struct soft_fault_result soft_faults_apply(struct soft_faults *faults, const union ibv_gid *from,
 					   const union ibv_gid *to, const struct soft_fault_subject *what)
 {
@@ -157,5 +214,7 @@ struct soft_fault_result soft_faults_apply(struct soft_faults *faults, const uni
 		fault_result.rules |= UINT64_C(1) << rule;
 	}
 	soft_mutex_unlock(&faults->lock);
+	if (faults->legal.legal)
+		add_choices(faults, &fault_result, what);
 	return fault_result;
 }

@@ -1,6 +1,6 @@
 /*
- * The kernel's list of sockets.  sock_diag(7) tells the user of each and can leave out connected sockets.  Where it is
- * forbidden or missing, /proc/net/unix has the names (proc(5)).
+ * The kernel's list of sockets. sock_diag(7) returns the user of each socket and can leave out connected sockets.
+ * Where it is forbidden or missing, /proc/net/unix has the names (proc(5)).
  */
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
@@ -16,7 +16,7 @@
 #include "soft/base/order.h"
 
 #define PREFIX "rdmarun/"
-#define ANSWER 32768 /* bytes of one answer of the kernel, at most */
+#define ANSWER 32768 /* the longest answer of the kernel in bytes */
 /* States of a socket: TCP_CLOSE and TCP_LISTEN of include/net/tcp_states.h of Linux. */
 #define UNCONNECTED 7
 #define LISTENING 10
@@ -96,7 +96,7 @@ static bool add_socket(struct soft_local_list *list, const struct nlmsghdr *head
 			return true;
 		if (attribute->nla_type == UNIX_DIAG_UID && length == sizeof(user))
 			memcpy(&user, value, sizeof(user));
-		/* An abstract name begins with a zero. */
+		/* An abstract name begins with a zero byte. */
 		if (attribute->nla_type == UNIX_DIAG_NAME && length > sizeof(PREFIX) && length <= sizeof(name) &&
 		    !memcmp(value, "\0" PREFIX, sizeof(PREFIX)) && !memchr(value + 1, 0, length - 1)) {
 			memcpy(name, value + 1, length - 1);
@@ -106,7 +106,7 @@ static bool add_socket(struct soft_local_list *list, const struct nlmsghdr *head
 	}
 	if (!is_ours)
 		return true;
-	/* A program of root may make sockets before it becomes another user (setuid(2)). */
+	/* A program of root may open sockets before it changes its user (setuid(2)). */
 	return soft_local_list_add(list, name, message->udiag_state == LISTENING, user ? user : SOFT_LOCAL_UNKNOWN);
 }
 
@@ -134,7 +134,7 @@ static bool read_by_diag(struct soft_local_list *list)
 
 	if (fd >= 0 && answer) {
 		do {
-			/* The kernel answers while it is asked, so an empty queue is an error. */
+			/* The kernel answers during the request, so an empty queue is an error. */
 			length = recv(fd, answer, ANSWER, MSG_DONTWAIT);
 			result = length > 0 ? take_answer(list, answer, length) : FAILED;
 		} while (result == MORE);
@@ -182,7 +182,7 @@ void soft_local_list_read(struct soft_local_list *list, _Atomic bool *without_us
 		if (list->known)
 			return;
 		soft_local_list_free(list);
-		/* A kernel without unix_diag runs modprobe(8) for each question. */
+		/* A kernel without unix_diag runs modprobe(8) for each request. */
 		atomic_store_explicit(without_users, true, memory_order_relaxed);
 	}
 	list->known = read_by_proc(list);

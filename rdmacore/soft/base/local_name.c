@@ -10,8 +10,9 @@
 #include <unistd.h>
 
 /*
- * Another user may bind any number of NAME=NUMBER.  Where the kernel does not tell their users, so many are tried in one call,
- * which takes some milliseconds.  Each call begins at another one, so a later call finds what this one does not.
+ * Another user may bind any number of names NAME=NUMBER. Where the kernel does not show their users, one call tries
+ * this many, which takes a few milliseconds. Each call begins at another name, so a later call may find what this
+ * one does not.
  */
 #define OTHERS_MAX 1024
 
@@ -22,7 +23,7 @@ static int make_socket(void)
 	return fd < 0 ? -errno : fd;
 }
 
-/* The abstract address of a name: its length. */
+/* The abstract address of a name. Returns its length. */
 static socklen_t to_sockaddr(const char *name, struct sockaddr_un *address)
 {
 	size_t length = strnlen(name, SOFT_LOCAL_NAME - 1);
@@ -50,18 +51,18 @@ void soft_local_other_name(const char *name, uint64_t random, char other[SOFT_LO
 	snprintf(other, SOFT_LOCAL_NAME, "%s=%08" PRIx32, name, (uint32_t)random);
 }
 
-int soft_local_bind_own(const char *name, uint64_t random, bool *squatted, uid_t *holder)
+int soft_local_bind_own(const char *name, uint64_t random, bool *is_taken, uid_t *holder)
 {
 	char other[SOFT_LOCAL_NAME];
 	int fd = soft_local_bind(name);
 
-	*squatted = false;
+	*is_taken = false;
 	if (fd != -EADDRINUSE)
 		return fd;
 	*holder = soft_local_holder(name);
 	if (*holder == geteuid())
 		return fd;
-	*squatted = true;
+	*is_taken = true;
 	soft_local_other_name(name, random, other);
 	return soft_local_bind(other);
 }
@@ -98,11 +99,11 @@ int soft_local_connect(const char *name, const struct soft_local_trust *trust, u
 
 uid_t soft_local_holder(const char *name)
 {
-	const struct soft_local_trust nobody = {.user = SOFT_LOCAL_UNKNOWN};
+	const struct soft_local_trust no_user = {.user = SOFT_LOCAL_UNKNOWN};
 	uid_t holder = SOFT_LOCAL_UNKNOWN;
 
-	/* Unknown is the one that is trusted here, and then there is nothing to tell. */
-	int fd = soft_local_connect(name, &nobody, &holder);
+	/* No known user is trusted here, so the call fails and returns the user. */
+	int fd = soft_local_connect(name, &no_user, &holder);
 
 	if (fd >= 0)
 		close(fd);

@@ -11,21 +11,30 @@
 
 /* A few microseconds: longer than the data path holds a lock, except for large copies. */
 #define SPINS 200
-/* Few: while others spin, each yield may cost a time slice.  A thread that wakes up from a nap runs at once. */
+/*
+ * Few: while other threads spin, each yield may cost a time slice, whereas a thread that wakes from sleep runs at
+ * once.
+ */
 #define YIELDS 4
-/* Before the data path draws a turn: about half a millisecond. */
+/* Sleeps before the data path draws a turn: about half a millisecond in all. */
 #define NAPS 5
 
-/* Longer with others in front: hundreds of threads that look every 50 us leave no time for the one that is next. */
+/*
+ * Sleep longer if other turns come first: hundreds of threads that check every 50 us would leave no time for the next
+ * one.
+ */
 static void nap(unsigned int others)
 {
 	const struct timespec time = {.tv_nsec = 50000 * (others < 20 ? others + 1 : 20)};
 
-	/* Not nanosleep(3), where a thread can be cancelled: it would take its turn with it, and nobody would get the lock again. */
+	/*
+	 * Not nanosleep(3), which is a cancellation point: a cancelled thread would keep its turn, and no thread
+	 * would get the lock again.
+	 */
 	syscall(SYS_nanosleep, &time, NULL);
 }
 
-/* What to do before looking again. */
+/* Spin, yield or sleep before the next check. */
 static void rest(unsigned int attempt, unsigned int others)
 {
 	if (attempt < SPINS)
@@ -40,13 +49,13 @@ static bool try_exchange(struct soft_lock *lock)
 	       !atomic_exchange_explicit(&lock->held, 1, memory_order_acquire);
 }
 
-/* The lock was taken before threads that have a turn, and the caller goes on waiting. */
+/* The lock was taken although other threads have turns: release it, and keep waiting. */
 static void give_back(struct soft_lock *lock)
 {
 	atomic_store_explicit(&lock->held, 0, memory_order_release);
 }
 
-/* Without a turn, and not before threads that have one. */
+/* Try to take the lock without a turn, unless other threads have turns. */
 static bool try_take(struct soft_lock *lock)
 {
 	if (soft_lock_is_wanted(lock) || !try_exchange(lock))
@@ -57,7 +66,7 @@ static bool try_take(struct soft_lock *lock)
 	return false;
 }
 
-/* Without a turn, for a while. */
+/* Wait for a while without a turn. */
 static bool spin(struct soft_lock *lock)
 {
 	for (unsigned int attempt = 0; attempt < SPINS; attempt++) {
@@ -83,7 +92,7 @@ static bool spin_and_sleep(struct soft_lock *lock)
 	return false;
 }
 
-/* At the end of the queue, in which there is room for 255. */
+/* Draw the last turn of the queue, which has room for 255. */
 static uint8_t draw_turn(struct soft_lock *lock)
 {
 	uint16_t turns = atomic_load_explicit(&lock->turns, memory_order_relaxed);
@@ -101,7 +110,7 @@ static uint8_t draw_turn(struct soft_lock *lock)
 	}
 }
 
-/* The lock is held; the next turn is due when it is released. */
+/* The lock is held. The next turn may enter when it is released. */
 static void pass_turn(struct soft_lock *lock)
 {
 	uint16_t turns = atomic_load_explicit(&lock->turns, memory_order_relaxed);
@@ -130,8 +139,8 @@ static void wait_in_queue(struct soft_lock *lock)
 }
 
 /*
- * The data path draws no turn before it has waited for long: if all threads that compete for a lock had turns, each
- * message would wait until a sleeping thread has woken up.
+ * The data path draws no turn before it has waited for long. If all threads that compete for a lock had turns, each
+ * message would wait until a sleeping thread wakes up.
  */
 void soft_lock_wait(struct soft_lock *lock, bool taken)
 {
@@ -154,7 +163,10 @@ int soft_thread_create(pthread_t *thread, void *(*run)(void *argument), void *ar
 	sigset_t all, before;
 	int error;
 
-	/* But for its own faults: of one that is blocked nobody hears, and the kernel ends the process. */
+	/*
+	 * Signals of the thread's own faults stay unblocked: if they were blocked, the kernel would end the process
+	 * without calling their handlers.
+	 */
 	sigfillset(&all);
 	sigdelset(&all, SIGSEGV);
 	sigdelset(&all, SIGBUS);

@@ -10,26 +10,26 @@
 #include "soft/base/order.h"
 
 /*
- * Two threads rarely want one at once, and a waiter waits for one message at most: a sender works off its whole queue
- * under them, but checks after each message whether another thread waits (soft/link/local.c).  Only ibv_wr_start and
- * ibv_start_poll hold theirs for as long as the user likes.  The cost is the one instruction that takes the lock, which
- * waits until all earlier stores have left the processor; the release is a plain store.  A mutex has to know whether a
- * thread sleeps, and so costs that twice.
+ * Two threads rarely want the lock at once, and a waiting thread waits for one message at most. A sender holds the
+ * lock for its whole queue, but checks after each message whether another thread waits (soft/link/local.c). Only
+ * ibv_wr_start and ibv_start_poll hold theirs until the user calls again. The cost is one instruction, which takes the
+ * lock and waits until all earlier stores have left the processor. The release is a plain store. A mutex must know
+ * whether a thread sleeps, which costs that instruction twice.
  *
- * A thread that finds the lock taken spins, then yields, then sleeps: the holder may have lost the processor.  A thread
- * that takes the lock again at once would win each time, so one that has waited for long draws a turn: then no thread
- * without a turn enters, and turns are in the order in which they were drawn.  That costs the others a look at the word
- * beside the one that they have just written.
+ * A thread that finds the lock taken spins, then yields, then sleeps: the holder may have lost the processor. A
+ * thread that takes the lock again at once would always win. So a thread that has waited for long draws a turn.
+ * Then no thread without a turn enters, and turns enter in the order in which they were drawn. The other threads
+ * read the word next to the one that they have just written, which is cheap.
  */
 struct soft_lock {
 	_Atomic uint16_t held;
-	_Atomic uint16_t turns; /* the next to be drawn, and in the lower byte the one that may enter */
+	_Atomic uint16_t turns; /* the next turn to be drawn, and in the lower byte the turn that may enter */
 #ifdef SOFT_ORDER_CHECKED
 	uint8_t order; /* enum soft_order */
 #endif
 };
 
-/* lock.c: wait for the lock.  taken: the caller has it, but another thread's turn comes first. */
+/* lock.c: wait for the lock. taken: the caller has taken it, but another thread's turn comes first. */
 void soft_lock_wait(struct soft_lock *lock, bool taken);
 void soft_lock_wait_turn(struct soft_lock *lock, bool taken);
 
@@ -44,7 +44,7 @@ static inline void soft_lock_init(struct soft_lock *lock, enum soft_order order)
 #endif
 }
 
-/* A thread waits for its turn.  A holder with another message to send releases the lock first. */
+/* Whether a thread waits for its turn. A holder with another message to send releases the lock first. */
 static inline bool soft_lock_is_wanted(const struct soft_lock *lock)
 {
 	uint16_t turns = atomic_load_explicit(&lock->turns, memory_order_relaxed);
@@ -52,7 +52,7 @@ static inline bool soft_lock_is_wanted(const struct soft_lock *lock)
 	return (uint8_t)(turns >> 8) != (uint8_t)turns;
 }
 
-/* The calling thread is about to take it. */
+/* The calling thread is about to take the lock. */
 static inline void soft_lock_order(const struct soft_lock *lock)
 {
 #ifdef SOFT_ORDER_CHECKED
@@ -62,7 +62,7 @@ static inline void soft_lock_order(const struct soft_lock *lock)
 #endif
 }
 
-/* The calling thread has it. */
+/* The calling thread holds the lock. */
 static inline void soft_lock_expect(const struct soft_lock *lock)
 {
 #ifdef SOFT_ORDER_CHECKED
@@ -82,7 +82,7 @@ static inline void soft_lock_take(struct soft_lock *lock)
 		soft_lock_wait(lock, taken);
 }
 
-/* False when another thread has it. */
+/* False if another thread holds it. */
 static inline bool soft_lock_try(struct soft_lock *lock)
 {
 	if (atomic_load_explicit(&lock->held, memory_order_relaxed) ||
@@ -92,7 +92,7 @@ static inline bool soft_lock_try(struct soft_lock *lock)
 	return true;
 }
 
-/* soft_lock_take for what is rare, and should not wait while other threads send message after message. */
+/* soft_lock_take for rare use, which must not wait while other threads send message after message. */
 static inline void soft_lock_take_turn(struct soft_lock *lock)
 {
 	bool taken;
@@ -103,7 +103,7 @@ static inline void soft_lock_take_turn(struct soft_lock *lock)
 		soft_lock_wait_turn(lock, taken);
 }
 
-/* Spin, then sleep, between two looks at what another thread will change soon. */
+/* Spin, then sleep, between two checks of a value that another thread will change soon. */
 void soft_lock_backoff(unsigned int attempt);
 
 static inline void soft_lock_release(struct soft_lock *lock)

@@ -1,4 +1,4 @@
-/* A mutex with its place in the order of locks, and the threads that soft makes for itself. */
+/* A mutex that checks the order of locks, and soft's own threads. */
 #ifndef SOFT_BASE_MUTEX_H
 #define SOFT_BASE_MUTEX_H
 
@@ -7,13 +7,13 @@
 #include "soft/base/order.h"
 
 struct soft_mutex {
-	pthread_mutex_t native; /* in a condition wait it counts as held, as far as the order goes */
+	pthread_mutex_t native; /* during a condition wait the order counts it as held */
 #ifdef SOFT_ORDER_CHECKED
 	enum soft_order order;
 #endif
 };
 
-/* native is initialised already. */
+/* Initialise all but native. */
 static inline void soft_mutex_place(struct soft_mutex *mutex, enum soft_order order)
 {
 #ifdef SOFT_ORDER_CHECKED
@@ -62,8 +62,8 @@ static inline void soft_mutex_expect(const struct soft_mutex *mutex)
 }
 
 /*
- * lock.c: pthread_create with every signal blocked.  Signals are for the threads of the program that uses soft, which may
- * wait to be interrupted by one.  0 or a positive errno.
+ * lock.c: pthread_create with all signals blocked. Signals are for the program's own threads, which may wait to be
+ * interrupted by one. 0 or a positive errno.
  */
 int soft_thread_create(pthread_t *thread, void *(*run)(void *argument), void *argument);
 

@@ -12,23 +12,23 @@
 #include "soft/base/lock.h"
 
 #define INTERVAL SOFT_SECOND
-#define LINES 20
-#define LINE 512 /* less than a pipe takes as a whole */
+#define LINES 20 /* in all, so that an attacker cannot fill a log */
+#define LINE 512 /* less than a pipe writes atomically (PIPE_BUF) */
 
 /*
- * From how many on something is wrong.  Packets of a connection that has ended are late now and then, as many as a window has;
- * and of a kernel that counts identifications one is taken for damaged when they jump (soft/udp/receive.c).
+ * The count from which a notice is written. A few packets of an ended connection may arrive late, at most a window.
+ * A packet of a host that counts identifications may look damaged when they jump (soft/udp/arrival.c).
  */
 static const struct kind {
 	const char *what;
 	uint64_t threshold;
 } kinds[SOFT_NOTICES] = {
 	[SOFT_NOTICE_ICRC] = {"packets with a wrong ICRC", 4},
-	[SOFT_NOTICE_MALFORMED] = {"packets that are none of RoCE v2", 1},
-	[SOFT_NOTICE_STRANGER] = {"packets to connections with somebody else", 1},
-	[SOFT_NOTICE_NOBODY] = {"packets to no queue pair", 8192},
-	[SOFT_NOTICE_MANAGEMENT] = {"false messages of connection management", 1},
-	[SOFT_NOTICE_FLOOD] = {"messages of connection management too many", 1},
+	[SOFT_NOTICE_MALFORMED] = {"packets that are not RoCE v2", 1},
+	[SOFT_NOTICE_FOREIGN] = {"packets to connections with another peer", 1},
+	[SOFT_NOTICE_NO_RECEIVER] = {"packets to unknown queue pairs", 8192},
+	[SOFT_NOTICE_MANAGEMENT] = {"forged or malformed messages of connection management", 1},
+	[SOFT_NOTICE_FLOOD] = {"messages of connection management over the limit", 1},
 };
 
 static void put_address(const union ibv_gid *gid, char text[INET6_ADDRSTRLEN])
@@ -38,7 +38,7 @@ static void put_address(const union ibv_gid *gid, char text[INET6_ADDRSTRLEN])
 	inet_ntop(ipv4 ? AF_INET : AF_INET6, ipv4 ? &gid->raw[12] : gid->raw, text, INET6_ADDRSTRLEN);
 }
 
-/* The line without its end, and how long it is; 0: there is nothing to say yet.  The lock is held. */
+/* Write the line without its end. Returns its length; 0: nothing to write yet. The lock is held. */
 static size_t put_line(struct soft_notices *notices, char line[LINE])
 {
 	char address[INET6_ADDRSTRLEN];
@@ -59,7 +59,7 @@ static size_t put_line(struct soft_notices *notices, char line[LINE])
 	return length;
 }
 
-/* Who reads slowly, or not at all, holds up nobody. */
+/* Never waits for a reader of the descriptor. */
 static void write_line(struct soft_notices *notices, char line[LINE], size_t length)
 {
 	struct pollfd room = {notices->fd, POLLOUT, 0};
@@ -68,7 +68,7 @@ static void write_line(struct soft_notices *notices, char line[LINE], size_t len
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	line[length] = '\n';
 	if (poll(&room, 1, 0) == 1 && room.revents == POLLOUT && write(notices->fd, line, length + 1) < 0)
-		room.fd = -1; /* there is nobody else to tell */
+		room.fd = -1; /* no other descriptor could report the error */
 	pthread_setcancelstate(state, &state);
 }
 
@@ -164,7 +164,7 @@ void soft_notice(struct soft_notices *notices, enum soft_notice kind, const unio
 	soft_mutex_lock(&notices->lock);
 	notices->kinds[kind].count += count;
 	notices->kinds[kind].source = *source;
-	/* A line a second: its time begins with the first of what it says. */
+	/* One line a second: the time begins with the first packet of the line. */
 	if (!notices->waiting && notices->lines)
 		notices->waiting = !soft_timer_arm(notices->timers, &notices->timer, INTERVAL);
 	soft_mutex_unlock(&notices->lock);

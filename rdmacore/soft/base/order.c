@@ -41,7 +41,7 @@ static const char *const names[] = {
 	[SOFT_ORDER_CAPTURE] = "capture_file.lock",
 };
 
-/* What the calling thread holds, in the order in which it was taken. */
+/* The locks that the calling thread holds, in the order in which it took them. */
 static _Thread_local struct {
 	const void *lock;
 	enum soft_order order;

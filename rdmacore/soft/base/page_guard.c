@@ -7,14 +7,14 @@
 #include <sys/shm.h>
 #include <unistd.h>
 
-#define MOST 16 /* pieces that a copy has at once: it goes through few pages at a time */
+#define MOST 16 /* page ranges that a copy uses at once: it copies a few pages at a time */
 #define PIECE (UINT64_C(1) << 21)
 
 struct placeholder {
 	char *address;
 	size_t length;
-	void *displaced; /* where the mapping is that it stands for; NULL: there is none */
-	int segment; /* what is lent: a segment of shared memory that only this piece has */
+	void *displaced; /* where the replaced mapping is; NULL: there was none */
+	int segment; /* the shared memory segment of the placeholder, used by nothing else */
 };
 
 _Thread_local volatile int soft_page_guard;
@@ -24,7 +24,7 @@ static _Thread_local struct {
 	uint32_t count;
 } placeholders;
 
-/* Whole pages from that of address on, no more than a piece. */
+/* The length in whole pages from that of address on, at most a piece. */
 static size_t measure(uint64_t *address, uint64_t end, uint64_t page)
 {
 	uint64_t left;
@@ -34,16 +34,16 @@ static size_t measure(uint64_t *address, uint64_t end, uint64_t page)
 	return left < PIECE ? (left + page - 1) & ~(page - 1) : PIECE;
 }
 
-/* --- what is mapped ------------------------------------------------------------------------------- */
+/* --- mappings of the process ------------------------------------------------------------------------ */
 
-/* /proc/self/maps, read on the stack that the program gives its handlers. */
+/* /proc/self/maps, read on the stack of the signal handler. */
 struct maps {
 	int file;
 	size_t at, length;
 	char bytes[512];
 };
 
-/* 0: at the end. */
+/* The next character; 0: the end. */
 static char next(struct maps *maps)
 {
 	if (maps->at == maps->length) {
@@ -55,7 +55,7 @@ static char next(struct maps *maps)
 	return maps->at < maps->length ? maps->bytes[maps->at++] : 0;
 }
 
-/* With the character after it. */
+/* Read a number, and the character after it. */
 static uint64_t read_number(struct maps *maps, unsigned int base)
 {
 	uint64_t number = 0;
@@ -72,7 +72,7 @@ static uint64_t read_number(struct maps *maps, unsigned int base)
 	}
 }
 
-/* Up to the character, or the end of the file: then false. */
+/* Skip up to the character; false at the end of the file. */
 static bool skip(struct maps *maps, char until)
 {
 	char found = next(maps);
@@ -82,7 +82,7 @@ static bool skip(struct maps *maps, char until)
 	return found;
 }
 
-/* The next mapping, and the segment of shared memory that it is of, or -1; false: no more. */
+/* The next mapping and its shared memory segment, or -1; false: no more. */
 static bool next_mapping(struct maps *maps, uint64_t *start, uint64_t *end, int *segment)
 {
 	static const char name[] = "/SYSV";
@@ -112,7 +112,7 @@ static bool open_maps(struct maps *maps)
 	return maps->file >= 0;
 }
 
-/* Of length bytes those that the mapping at address has; a page at least, which is never of two. */
+/* How much of length bytes the mapping at address has: at least one page. */
 static size_t measure_mapping(uint64_t address, size_t length, size_t page)
 {
 	uint64_t start = 0, end = 0;
@@ -129,7 +129,7 @@ static size_t measure_mapping(uint64_t address, size_t length, size_t page)
 	return end - address < length ? (size_t)(end - address) : length;
 }
 
-/* --- taking back ---------------------------------------------------------------------------------- */
+/* --- unmapping placeholders ------------------------------------------------------------------------- */
 
 static void put_back(const struct placeholder *piece, size_t from, size_t to)
 {
@@ -144,8 +144,9 @@ static void drop(const struct placeholder *piece, size_t from, size_t to)
 }
 
 /*
- * What was set aside comes back where the pages still are.  Elsewhere the program has mapped something else, which ends the
- * old mapping.  Linux has no call that does both at once, as shmdt(2) does: what is mapped between the look and the move is lost.
+ * Restore the replaced mapping if the placeholder is still there. Otherwise the program has mapped something else
+ * there, which ends the old mapping. Linux has no call that checks and moves at once, as shmdt(2) checks and unmaps:
+ * what is mapped in between is lost.
  */
 static void restore(const struct placeholder *piece)
 {
@@ -169,7 +170,7 @@ static void restore(const struct placeholder *piece)
 	close(maps.file);
 }
 
-/* The program may have mapped something there meanwhile; shmdt(2) looks, and unmaps no other mapping than that of the segment. */
+/* The program may have mapped something there meanwhile. shmdt(2) only unmaps a mapping of the segment. */
 static void take(const struct placeholder *piece)
 {
 	if (piece->displaced)
@@ -178,7 +179,7 @@ static void take(const struct placeholder *piece)
 		shmdt(piece->address);
 }
 
-/* --- lending -------------------------------------------------------------------------------------- */
+/* --- mapping placeholders --------------------------------------------------------------------------- */
 
 static void add(const struct placeholder *piece)
 {
@@ -191,7 +192,7 @@ static void add(const struct placeholder *piece)
 	placeholders.pieces[placeholders.count++] = *piece;
 }
 
-/* Nothing else is mapped there, unless flags say SHM_REMAP.  0, or an errno value. */
+/* Map the segment. Fails if something else is mapped there, unless flags contain SHM_REMAP. 0, or an errno value. */
 static int attach(struct placeholder *piece, int flags)
 {
 	int error = 0;
@@ -201,11 +202,14 @@ static int attach(struct placeholder *piece, int flags)
 		return errno;
 	if (shmat(piece->segment, piece->address, flags) == (void *)-1)
 		error = errno == EINVAL ? EEXIST : errno; /* something is mapped there */
-	shmctl(piece->segment, IPC_RMID, NULL); /* it goes with its mapping */
+	shmctl(piece->segment, IPC_RMID, NULL); /* the segment is freed with its last mapping */
 	return error;
 }
 
-/* Without shared memory of System V: pages that stay, as nothing else tells them from the program's at once. */
+/*
+ * Without System V shared memory: use ordinary pages, which stay, because nothing distinguishes them from the
+ * program's.
+ */
 static int leave(const struct placeholder *piece)
 {
 	void *mapped = mmap(piece->address, piece->length, PROT_READ | PROT_WRITE,
@@ -215,11 +219,11 @@ static int leave(const struct placeholder *piece)
 		return errno;
 	if (mapped == piece->address)
 		return 0;
-	munmap(mapped, piece->length); /* Linux before 4.17 */
+	munmap(mapped, piece->length); /* Linux before 4.17 ignores MAP_FIXED_NOREPLACE */
 	return EEXIST;
 }
 
-/* Where there is nothing: 0, or an errno value. */
+/* Where nothing is mapped: 0, or an errno value. */
 static int map_placeholder(uint64_t address, size_t length)
 {
 	struct placeholder piece = {.address = (char *)(uintptr_t)address, .length = length};
@@ -246,13 +250,13 @@ bool soft_page_guard_replace(uint64_t address, uint64_t end)
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	struct placeholder piece = {.length = measure(&address, end, page)};
 
-	/* From Linux 6.17 on one call moves several mappings, and those behind the file's are in use. */
+	/* From Linux 6.17 on, one call moves several mappings, and those behind the file's are in use. */
 	piece.length = measure_mapping(address, piece.length, page);
 	piece.address = (char *)(uintptr_t)address;
 	piece.displaced = mmap(NULL, piece.length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (piece.displaced == MAP_FAILED)
 		return false;
-	/* The address is never free, so that no other thread's mmap(2) gets it.  That takes Linux 5.13. */
+	/* The address stays mapped throughout, so that no other thread's mmap(2) gets it. This needs Linux 5.13. */
 	if (mremap(piece.address, piece.length, piece.length, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP,
 		   piece.displaced) == MAP_FAILED) {
 		drop(&piece, 0, piece.length);
@@ -268,7 +272,7 @@ bool soft_page_guard_replace(uint64_t address, uint64_t end)
 
 void soft_page_guard_unmap(void)
 {
-	int saved = errno; /* this may be a thread of the user's that polls */
+	int saved = errno; /* this thread may be a user's that polls */
 
 	while (placeholders.count)
 		take(&placeholders.pieces[--placeholders.count]);

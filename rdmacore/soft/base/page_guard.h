@@ -1,8 +1,8 @@
 /*
- * Memory of the program that is no longer there.  An adapter has pinned what is registered, so it reads and writes there
- * whatever becomes of the mapping; soft touches the mapping itself, and faults where it is gone.  A thread therefore notes
- * that it touches memory a key led it to, and who catches the signal of a fault (rdmacore/preload/preload_faults.c) lends it
- * pages for as long.  A note is two stores to memory of the thread, and a look in between.
+ * Registered memory that the program has unmapped. An adapter pins registered memory and accesses it whatever
+ * happens to the mapping. Soft accesses the mapping itself, and gets a fault if it is gone. So a thread marks each
+ * access to memory of a key. The handler of the fault's signal (rdmacore/preload/preload_faults.c) maps placeholder
+ * pages for the time of the access. A mark costs two stores to thread-local memory, and a load in between.
  */
 #ifndef SOFT_BASE_PAGE_GUARD_H
 #define SOFT_BASE_PAGE_GUARD_H
@@ -13,10 +13,10 @@
 
 enum soft_page_guard { SOFT_UNGUARDED, SOFT_GUARDED, SOFT_GUARDED_PLACEHOLDER };
 
-/* Of this thread, and of handlers of signals that interrupt it. */
+/* Of this thread, and of signal handlers that interrupt it. */
 extern _Thread_local volatile int soft_page_guard; /* enum soft_page_guard */
 
-/* It has been lent pages, which are taken from it. */
+/* Placeholder pages were mapped for this thread: unmap them. */
 void soft_page_guard_unmap(void);
 
 static inline void soft_page_guard_begin(void)
@@ -33,14 +33,14 @@ static inline void soft_page_guard_end(void)
 	soft_page_guard = SOFT_UNGUARDED;
 }
 
-/* The rest is for handlers of signals: between the two, at an address of a region that ends before end. */
+/* The functions below are for signal handlers, during an access, at an address of a region that ends before end. */
 
 /*
- * Nothing is mapped there.  From now on zeros are, or what somebody else has mapped meanwhile; the thread looks again.  False
- * without memory.
+ * Nothing is mapped there. Map zeros, unless another thread maps something first; then the access is repeated.
+ * False without memory.
  */
 bool soft_page_guard_map(uint64_t address, uint64_t end);
-/* The same in place of a mapping with nothing behind it: of a file that has become shorter. */
+/* The same in place of a mapping without backing: of a file that has become shorter. */
 bool soft_page_guard_replace(uint64_t address, uint64_t end);
 
 #endif

@@ -5,9 +5,9 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* Events taken from the kernel in one go. */
+/* Events read from the kernel in one call. */
 #define BATCH 16
-/* The event of soft_poller.stop: no slot has that number. */
+/* The event of soft_poller.stop, a number that no slot has. */
 #define STOP UINT64_MAX
 
 static uint64_t event_of(const struct soft_poller *poller, uint32_t slot)
@@ -15,7 +15,7 @@ static uint64_t event_of(const struct soft_poller *poller, uint32_t slot)
 	return (uint64_t)poller->slots[slot - 1].generation << 32 | slot;
 }
 
-/* The source of an event; NULL when it was removed since. */
+/* The source of an event; NULL if it was removed meanwhile. */
 static struct soft_source *source_of(struct soft_poller *poller, uint64_t event)
 {
 	const struct soft_poller_slot *slot = &poller->slots[(uint32_t)event - 1];
@@ -109,7 +109,7 @@ void soft_poller_destroy(struct soft_poller *poller)
 	free(poller->slots);
 }
 
-/* The number of a free slot; 0 without memory. */
+/* The index of a free slot; 0 without memory. */
 static uint32_t find_slot(struct soft_poller *poller)
 {
 	uint32_t slot = 0, count = poller->slot_count ? 2 * poller->slot_count : 16;
@@ -130,7 +130,7 @@ static uint32_t find_slot(struct soft_poller *poller)
 	return slot + 1;
 }
 
-/* Have the kernel wait for these events of a source, or for none; -errno. */
+/* Make the kernel wait for these events of a source, or for none; -errno. */
 static int wait_for(struct soft_poller *poller, struct soft_source *source, uint32_t events)
 {
 	struct epoll_event event = {.events = events, .data.u64 = event_of(poller, source->slot)};

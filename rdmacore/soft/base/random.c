@@ -1,6 +1,6 @@
 #include "soft/base/random.h"
 
-/* The permutation is a Feistel network; four rounds are the fewest that hide both halves (Luby, Rackoff). */
+/* The permutation is a Feistel network. Four rounds are the fewest that hide both halves (Luby, Rackoff). */
 #define FEISTEL_ROUNDS 4
 
 static inline uint64_t rotate(uint64_t word, unsigned int bits)
@@ -8,7 +8,7 @@ static inline uint64_t rotate(uint64_t word, unsigned int bits)
 	return word << bits | word >> (64 - bits);
 }
 
-/* The state: passed by value, it stays in registers. A connection takes some fifty hashes. */
+/* Passed by value, the state stays in registers. A connection takes about fifty hashes. */
 struct sip {
 	uint64_t a, b, c, d;
 };
@@ -43,7 +43,7 @@ uint64_t soft_secret_hash(uint64_t key, uint64_t message)
 		key ^ UINT64_C(0x6c7967656e657261), UINT64_C(0x7465646279746573),
 	};
 
-	/* What ends the message says that it has 8 bytes. */
+	/* The last block of the message contains its length, 8 bytes. */
 	v = absorb(absorb(v, message), UINT64_C(8) << 56);
 	v.c ^= 0xff;
 	v = mix(mix(mix(mix(v))));

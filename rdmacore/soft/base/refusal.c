@@ -3,9 +3,10 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* No lock: each thread has its own. */
-static _Thread_local char sentence[240];
-static _Thread_local void (*unsaid)(char *text, size_t size); /* what makes the sentence, or NULL: it is made */
+/* Needs no lock: each thread has its own. */
+static _Thread_local char sentence[SOFT_REFUSAL_MAX];
+/* writes the sentence when it is asked for; NULL: it is written */
+static _Thread_local void (*describe_later)(char *text, size_t size);
 
 int soft_refuse(int error, const char *format, ...)
 {
@@ -14,26 +15,26 @@ int soft_refuse(int error, const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(sentence, sizeof(sentence), format, arguments);
 	va_end(arguments);
-	unsaid = NULL;
+	describe_later = NULL;
 	return error;
 }
 
-int soft_refuse_later(int error, void (*tell)(char *text, size_t size))
+int soft_refuse_later(int error, void (*write_text)(char *text, size_t size))
 {
-	unsaid = tell;
+	describe_later = write_text;
 	return error;
 }
 
 const char *soft_refusal(void)
 {
-	if (unsaid)
-		unsaid(sentence, sizeof(sentence));
-	unsaid = NULL;
+	if (describe_later)
+		describe_later(sentence, sizeof(sentence));
+	describe_later = NULL;
 	return sentence;
 }
 
 void soft_refusal_clear(void)
 {
 	sentence[0] = '\0';
-	unsaid = NULL;
+	describe_later = NULL;
 }

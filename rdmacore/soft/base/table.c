@@ -10,7 +10,8 @@
 #define NUMBER_MASK 0xffffffu
 #define BLOCK_SIZE (1u << SOFT_TABLE_BLOCK_BITS)
 #define BLOCK_MASK (BLOCK_SIZE - 1)
-#define NO_NUMBER NUMBER_MASK /* in a packet it stands for a multicast group (IBTA 9.2.4) */
+#define HIGH 64 /* numbers that the legal choice assigns in turn */
+#define NO_NUMBER NUMBER_MASK /* in a packet it means a multicast group (IBTA 9.2.4) */
 
 struct soft_table_leaf {
 	uint32_t used;
@@ -39,6 +40,11 @@ void soft_table_use_blocks(struct soft_table *table, struct soft_table_block_sou
 	table->block_source = block_source;
 	table->next = 0;
 	forget_recent(table);
+}
+
+void soft_table_choose(struct soft_table *table, struct soft_legal *legal)
+{
+	table->legal = legal;
 }
 
 void soft_table_destroy(struct soft_table *table)
@@ -79,7 +85,7 @@ static uint32_t number_of(const struct soft_table *table, uint32_t slot)
 							   slot & BLOCK_MASK);
 }
 
-/* One more block, from which the next numbers are. */
+/* Claim one more block for the next numbers. */
 static int add_block(struct soft_table *table)
 {
 	uint32_t *blocks = realloc(table->blocks, (table->block_count + 1) * sizeof(*blocks));
@@ -97,7 +103,7 @@ static int add_block(struct soft_table *table)
 	return 0;
 }
 
-/* The next slot, used or not, in *slot.  tried: how many were used. */
+/* The next slot, used or not, in *slot. tried: how many used ones were found. */
 static int next_slot(struct soft_table *table, uint32_t tried, uint32_t *slot)
 {
 	int result = 0;
@@ -120,6 +126,46 @@ static int next_slot(struct soft_table *table, uint32_t tried, uint32_t *slot)
 	return result;
 }
 
+static bool is_free(struct soft_table *table, uint32_t slot)
+{
+	struct soft_table_leaf *leaf = *leaf_of(table, slot);
+
+	return !leaf || !leaf->objects[slot % LEAF_SIZE];
+}
+
+/* By legal choice: a slot with one of the highest numbers. */
+static bool choose_high(struct soft_table *table, uint32_t *slot)
+{
+	soft_mutex_expect(&table->lock);
+	if (!table->legal || table->block_source ||
+	    !soft_legal_choose(&table->legal->calls, CORE_LEGAL_NUMBERS_HIGH))
+		return false;
+	for (uint32_t tried = 0; tried < HIGH; tried++) {
+		*slot = slot_of(table, NO_NUMBER - 1 - table->high++ % HIGH);
+		if (is_free(table, *slot))
+			return true;
+	}
+	return false;
+}
+
+/* A free slot. */
+static int take_slot(struct soft_table *table, uint32_t *slot)
+{
+	soft_mutex_expect(&table->lock);
+	if (choose_high(table, slot))
+		return 0;
+	for (uint32_t tried = 0;; tried++) {
+		int result = next_slot(table, tried, slot);
+		uint32_t number;
+
+		if (result)
+			return result;
+		number = number_of(table, *slot);
+		if (number >= table->first && !(table->block_source && number == NO_NUMBER) && is_free(table, *slot))
+			return 0;
+	}
+}
+
 int soft_table_insert(struct soft_table *table, void *object, uint32_t *number)
 {
 	struct soft_table_leaf **leaf;
@@ -129,30 +175,20 @@ int soft_table_insert(struct soft_table *table, void *object, uint32_t *number)
 	soft_mutex_lock(&table->lock);
 	if (table->count == table->limit)
 		goto unlock;
-	for (uint32_t tried = 0;; tried++) {
-		uint32_t candidate;
-
-		result = next_slot(table, tried, &slot);
-		if (result)
-			goto unlock;
-		candidate = number_of(table, slot);
-		if (candidate < table->first || (table->block_source && candidate == NO_NUMBER))
-			continue;
-		leaf = leaf_of(table, slot);
-		if (*leaf && (*leaf)->objects[slot % LEAF_SIZE])
-			continue;
-		if (!*leaf)
-			*leaf = calloc(1, sizeof(**leaf));
-		if (!*leaf) {
-			result = -ENOMEM;
-			goto unlock;
-		}
-		(*leaf)->objects[slot % LEAF_SIZE] = object;
-		(*leaf)->used++;
-		table->count++;
-		*number = candidate;
+	result = take_slot(table, &slot);
+	if (result)
+		goto unlock;
+	leaf = leaf_of(table, slot);
+	if (!*leaf)
+		*leaf = calloc(1, sizeof(**leaf));
+	if (!*leaf) {
+		result = -ENOMEM;
 		goto unlock;
 	}
+	(*leaf)->objects[slot % LEAF_SIZE] = object;
+	(*leaf)->used++;
+	table->count++;
+	*number = number_of(table, slot);
 unlock:
 	soft_mutex_unlock(&table->lock);
 	return result;
@@ -175,7 +211,7 @@ void soft_table_remove(struct soft_table *table, uint32_t number)
 	soft_mutex_unlock(&table->lock);
 }
 
-/* place_of, of a number that is mostly one of those that were looked for before. */
+/* place_of, for a number that was mostly looked up before. */
 static uint32_t find_slot(struct soft_table *table, uint32_t number)
 {
 	uint32_t entry = number % SOFT_TABLE_RECENT;
@@ -217,7 +253,7 @@ void *soft_table_next(struct soft_table *table, uint32_t *slot, void (*hold)(voi
 
 		if (leaf)
 			object = leaf->objects[*slot % LEAF_SIZE];
-		if (!object) /* skip a whole leaf that does not exist */
+		if (!object) /* skip a leaf that does not exist */
 			*slot += leaf ? 1 : LEAF_SIZE - *slot % LEAF_SIZE;
 	}
 	if (object && hold)

@@ -78,7 +78,7 @@ static void disarm(struct soft_timers *timers, struct soft_timer *timer)
 		queue_remove(timers, timer);
 }
 
-/* The timer to run now; NULL when there is none. */
+/* The timer to run now; NULL if there is none. */
 static struct soft_timer *due(struct soft_timers *timers, uint64_t now)
 {
 	return timers->armed && timers->heap[0]->deadline <= now ? timers->heap[0] : timers->deferred;
@@ -136,7 +136,7 @@ static void *run_timers(void *argument)
 	return NULL;
 }
 
-/* Never backwards, even when two threads advance at once. */
+/* Never goes back, even if two threads advance at once. */
 static void set_time(struct soft_clock *clock, uint64_t time)
 {
 	if (time > clock->now(clock))
@@ -225,14 +225,16 @@ void soft_timer_unregister(struct soft_timers *timers, struct soft_timer *timer)
 	disarm(timers, timer);
 	while (timers->running == timer)
 		pthread_cond_wait(&timers->finished, &timers->lock.native);
-	/* expire may have armed it again while it ran */
+	/* expire may have armed the timer again while it ran */
 	disarm(timers, timer);
 	timer->expire = NULL;
 	timers->reserved--;
 	soft_mutex_unlock(&timers->lock);
 }
 
-/* In debug builds: one that is armed after soft_timer_unregister stays in the heap when its owner is freed. */
+/*
+ * In debug builds: a timer that is armed after soft_timer_unregister would stay in the heap after its owner is freed.
+ */
 static void expect_registered(const struct soft_timer *timer)
 {
 	(void)timer;
@@ -266,7 +268,10 @@ int soft_timer_arm(struct soft_timers *timers, struct soft_timer *timer, uint64_
 		disarm(timers, timer);
 		timer->deadline = deadline;
 		heap_up(timers, timers->armed++, timer);
-		/* A timer that is moved back each time, as that of a queue pair's next ACK is, wakes nobody. */
+		/*
+		 * A timer that is postponed each time, such as that of a queue pair's next ACK, does not wake the
+		 * thread.
+		 */
 		if (deadline < timers->waking) {
 			timers->waking = 0;
 			pthread_cond_signal(&timers->changed);

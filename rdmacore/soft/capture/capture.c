@@ -13,9 +13,9 @@
 #include "soft/wire/fields.h"
 #include "soft/wire/mad.h"
 
-/* More addresses than these share the last interface: a run of hostile programs must not fill memory and file with them. */
+/* Further addresses share the last interface, so that hostile programs do not fill memory and file with interfaces. */
 #define INTERFACES 256
-#define OUTCOME 160 /* bytes of what faults did */
+#define OUTCOME 160 /* bytes of a text about faults */
 
 struct step {
 	uint32_t number; /* 0: none */
@@ -23,25 +23,26 @@ struct step {
 };
 
 struct interface {
-	union ibv_gid address;
-	char name[CORE_CAPTURE_TEXT]; /* "": as the address is written */
-	bool written; /* it is in the file, under that number */
+	union ibv_gid address; /* zero: of another process, and known by its name */
+	char name[CORE_CAPTURE_TEXT]; /* "": the address as text */
+	char description[2 * SOFT_PCAPNG_TEXT]; /* of another process; "": the address and the label */
+	bool written; /* its block is in the file, under that number */
 	uint32_t number;
 	uint64_t packets, missing;
-	struct step step; /* at which its sender is */
+	struct step step; /* the step that its sender executes */
 };
 
 struct soft_capture {
-	struct soft_capture_file *file; /* its lock guards the rest */
+	struct soft_capture_file *file; /* its lock guards the fields below */
 	struct soft_clock *clock;
 	uint64_t epoch; /* of the clock, in nanoseconds since 1970 */
 	char label[SOFT_PCAPNG_TEXT + 1];
 	bool finished;
-	struct step last; /* which began last */
+	struct step last; /* the step that began last */
 	char faults[SOFT_FAULTS_MAX][CORE_CAPTURE_TEXT]; /* the steps that added the rules */
 	struct interface *interfaces;
 	uint32_t interface_count;
-	struct core_captured noted[CORE_CAPTURED_MAX]; /* those that nobody has taken yet */
+	struct core_captured noted[CORE_CAPTURED_MAX]; /* packets that were not taken yet */
 	uint32_t noted_count;
 	uint64_t missed;
 };
@@ -92,19 +93,39 @@ static void write_address(const union ibv_gid *address, char *text, size_t size)
 		text[0] = '\0';
 }
 
-static struct interface *interface_of(struct soft_capture *capture, const union ibv_gid *address)
+/* name: of an interface of another process, which has no address here; otherwise NULL. */
+static struct interface *find_interface(struct soft_capture *capture, const union ibv_gid *address, const char *name)
 {
 	struct interface *interface;
 
-	for (uint32_t index = 0; index < capture->interface_count; index++)
-		if (!memcmp(&capture->interfaces[index].address, address, sizeof(*address)))
-			return &capture->interfaces[index];
+	for (uint32_t index = 0; index < capture->interface_count; index++) {
+		interface = &capture->interfaces[index];
+		if (!memcmp(&interface->address, address, sizeof(*address)) && (!name || !strcmp(interface->name, name)))
+			return interface;
+	}
 	if (capture->interface_count == INTERFACES)
 		return &capture->interfaces[INTERFACES - 1];
 	interface = &capture->interfaces[capture->interface_count++];
 	interface->address = *address;
 	if (capture->interface_count == INTERFACES)
 		copy_text(interface->name, sizeof(interface->name), "others");
+	return interface;
+}
+
+static struct interface *interface_of(struct soft_capture *capture, const union ibv_gid *address)
+{
+	return find_interface(capture, address, NULL);
+}
+
+static struct interface *interface_elsewhere(struct soft_capture *capture, const char *name, const char *description)
+{
+	static const union ibv_gid unspecified;
+	struct interface *interface = find_interface(capture, &unspecified, name);
+
+	if (!interface->name[0]) {
+		copy_text(interface->name, sizeof(interface->name), name);
+		copy_text(interface->description, sizeof(interface->description), description);
+	}
 	return interface;
 }
 
@@ -120,7 +141,7 @@ void soft_capture_name(struct soft_capture *capture, const union ibv_gid *addres
 	soft_capture_file_unlock(capture->file);
 }
 
-/* Write the interface's block, if it is not there yet; false when there is no room for it. */
+/* Write the interface's block, unless it is written; false if there is no room for it. */
 static bool write_interface(struct soft_capture *capture, struct interface *interface)
 {
 	char address[INET6_ADDRSTRLEN], description[2 * SOFT_PCAPNG_TEXT];
@@ -129,10 +150,13 @@ static bool write_interface(struct soft_capture *capture, struct interface *inte
 	if (interface->written)
 		return true;
 	cursor = soft_capture_file_begin(capture->file, SOFT_PCAPNG_OVERHEAD);
-	if (!cursor || interface->written) /* by another thread, while this one waited */
+	if (!cursor || interface->written) /* another thread has written it meanwhile */
 		return interface->written;
 	write_address(&interface->address, address, sizeof(address));
-	snprintf(description, sizeof(description), "%s%s%s", address, capture->label[0] ? ", " : "", capture->label);
+	if (interface->description[0])
+		copy_text(description, sizeof(description), interface->description);
+	else
+		snprintf(description, sizeof(description), "%s%s%s", address, capture->label[0] ? ", " : "", capture->label);
 	soft_capture_file_end(capture->file,
 			      soft_pcapng_interface(cursor, interface->name[0] ? interface->name : address, description,
 						    soft_capture_file_snap_length(capture->file)));
@@ -163,12 +187,12 @@ void soft_capture_finish(struct soft_capture *capture)
 
 void soft_capture_step(struct soft_capture *capture, const union ibv_gid *address, uint32_t number, const char *text)
 {
-	static const union ibv_gid nobody;
+	static const union ibv_gid unspecified;
 	struct step step = {.number = text[0] ? number : 0};
 
 	copy_text(step.text, sizeof(step.text), text);
 	soft_capture_file_lock(capture->file);
-	if (memcmp(address, &nobody, sizeof(nobody)) != 0)
+	if (memcmp(address, &unspecified, sizeof(unspecified)) != 0)
 		interface_of(capture, address)->step = step;
 	if (step.number)
 		capture->last = step;
@@ -189,7 +213,7 @@ static void describe_outcome(const struct soft_capture *capture, const struct so
 	const struct {
 		bool done;
 		const char *word;
-	} deeds[] = {
+	} actions[] = {
 		{outcome->fault_result.lose, "lost"},
 		{outcome->fault_result.delay, "delayed"},
 		{outcome->fault_result.duplicate, "sent twice"},
@@ -201,13 +225,13 @@ static void describe_outcome(const struct soft_capture *capture, const struct so
 
 	text[0] = '\0';
 	if (outcome->unreachable) {
-		snprintf(text, OUTCOME, "nobody is there to receive it");
+		snprintf(text, OUTCOME, "it has no receiver");
 		return;
 	}
-	for (size_t deed = 0; deed < sizeof(deeds) / sizeof(deeds[0]); deed++) {
-		if (!deeds[deed].done)
+	for (size_t action = 0; action < sizeof(actions) / sizeof(actions[0]); action++) {
+		if (!actions[action].done)
 			continue;
-		length += (size_t)snprintf(text + length, OUTCOME - length, "%s%s", between, deeds[deed].word);
+		length += (size_t)snprintf(text + length, OUTCOME - length, "%s%s", between, actions[action].word);
 		between = ", ";
 	}
 	between = " by fault";
@@ -225,27 +249,27 @@ static void describe_outcome(const struct soft_capture *capture, const struct so
 
 /* --- packets -------------------------------------------------------------------------------------- */
 
-/* Note what a report shows of the packet; udp is where its UDP header begins. */
-static void note(struct soft_capture *capture, const struct step *step, const uint8_t *datagram, size_t length,
-		 uint64_t time, const char *outcome)
+/* Note what a report shows of the packet. */
+static void note(struct soft_capture *capture, const struct interface *interface, const struct step *step,
+		 const uint8_t *datagram, size_t length, const struct soft_pcapng_packet *about)
 {
-	size_t udp = datagram[0] >> 4 == 6 ? SOFT_GRH : SOFT_IPV4_HEADER;
-	uint8_t *bytes = (uint8_t *)datagram + udp + SOFT_UDP_HEADER;
 	struct core_captured *noted = &capture->noted[capture->noted_count];
 	struct soft_packet packet;
 	uint8_t header[SOFT_GRH];
 	union ibv_gid from, to;
+	size_t udp;
 
 	if (capture->noted_count == CORE_CAPTURED_MAX) {
 		capture->missed++;
 		return;
 	}
-	if (length < udp + SOFT_UDP_HEADER || !soft_ip_parse(datagram, length, header, &from, &to) ||
-	    !soft_wire_decode(bytes, length - udp - SOFT_UDP_HEADER, &packet))
+	udp = soft_ip_parse(datagram, length, header, &from, &to);
+	if (!udp || !soft_wire_decode((uint8_t *)datagram + udp + SOFT_UDP_HEADER, length - udp - SOFT_UDP_HEADER, &packet))
 		return;
 	*noted = (struct core_captured){
-		.time = time,
+		.time = about->time,
 		.step = step->number,
+		.inbound = about->inbound,
 		.opcode = packet.opcode,
 		.psn = packet.psn,
 		.length = (uint32_t)packet.length,
@@ -259,7 +283,9 @@ static void note(struct soft_capture *capture, const struct step *step, const ui
 		noted->attribute = (uint16_t)soft_get16((const uint8_t *)packet.segments[0].address + 16);
 	memcpy(noted->from, from.raw, sizeof(noted->from));
 	memcpy(noted->to, to.raw, sizeof(noted->to));
-	copy_text(noted->fate, sizeof(noted->fate), outcome);
+	copy_text(noted->fault_result, sizeof(noted->fault_result), about->comments[1]);
+	if (interface->description[0])
+		copy_text(noted->interface, sizeof(noted->interface), interface->name);
 	capture->noted_count++;
 }
 
@@ -292,30 +318,51 @@ static bool write_packet(struct soft_capture *capture, struct interface *interfa
 	return true;
 }
 
+/* Write the packet of length bytes at datagram, and note it. */
+static void add(struct soft_capture *capture, struct interface *interface, const uint8_t *datagram, size_t length,
+		struct soft_pcapng_packet *packet)
+{
+	const struct step *step = interface->step.number ? &interface->step : &capture->last;
+
+	packet->comments[0] = step->text;
+	interface->packets++;
+	note(capture, interface, step, datagram, length, packet);
+	if (!write_packet(capture, interface, datagram, packet)) {
+		interface->missing++;
+		soft_capture_file_miss(capture->file);
+	}
+}
+
 void soft_capture_datagram(struct soft_capture *capture, const uint8_t *datagram, size_t length, const union ibv_gid *at,
 			   bool inbound, const struct soft_capture_outcome *outcome)
 {
-	struct interface *interface;
 	struct soft_pcapng_packet packet;
-	const struct step *step;
 	char text[OUTCOME];
 
 	soft_capture_file_lock(capture->file);
-	interface = interface_of(capture, at);
-	step = interface->step.number ? &interface->step : &capture->last;
 	describe_outcome(capture, outcome, text);
 	packet = (struct soft_pcapng_packet){
 		.time = now(capture),
 		.length = (uint32_t)length,
 		.captured = soft_capture_file_keeps(capture->file, (uint32_t)length),
 		.inbound = inbound,
-		.comments = {step->text, text},
+		.comments = {NULL, text},
 	};
-	interface->packets++;
-	note(capture, step, datagram, length, packet.time, text);
-	if (!write_packet(capture, interface, datagram, &packet)) {
-		interface->missing++;
-		soft_capture_file_miss(capture->file);
-	}
+	add(capture, interface_of(capture, at), datagram, length, &packet);
+	soft_capture_file_unlock(capture->file);
+}
+
+void soft_capture_add(struct soft_capture *capture, const struct core_capture_packet *from)
+{
+	struct soft_pcapng_packet packet = {
+		.time = from->time,
+		.length = from->length,
+		.captured = soft_capture_file_keeps(capture->file, from->captured),
+		.inbound = from->inbound,
+		.comments = {NULL, from->fault_result},
+	};
+
+	soft_capture_file_lock(capture->file);
+	add(capture, interface_elsewhere(capture, from->interface, from->description), from->bytes, from->captured, &packet);
 	soft_capture_file_unlock(capture->file);
 }

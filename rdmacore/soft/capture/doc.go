@@ -1,14 +1,14 @@
-// Package capture writes what a host sends to a pcapng file, as RoCE v2 packets: those that a link has as datagrams,
-// and those that messages of the local link and of the connection manager would be on a wire.
+// Package capture writes the packets of a host to a pcapng file, as RoCE v2 packets. It writes the datagrams of a link
+// unchanged. Messages of the local link and of the connection manager are written as they would be on a wire.
 //
 // # Files
 //
-// From the top; each calls only those further down.
+// From the top; each calls only those below it.
 //
-//   - message: packets of what has no bytes
-//   - capture: the functions of a host: its interfaces, steps and packets
+//   - message: packets of messages that have no bytes yet
+//   - capture: the interfaces, steps and packets of a host
 //   - file: the file, its memory, and the thread that writes it
-//   - own_file: the opening of a file where other users may write, too
+//   - own_file: opening a file where other users may write, too
 //   - pcapng: the blocks of the file
 package capture
 

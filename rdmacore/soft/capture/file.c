@@ -15,38 +15,38 @@
 #include "soft/capture/own_file.h"
 #include "soft/capture/pcapng.h"
 
-#define BUFFER (UINT32_C(4) << 20)
-/* How long to wait for a pipe that is full when the file is to end. */
+#define BUFFER (UINT32_C(4) << 20) /* of two: a thousand packets of 4 KiB */
+/* How long the end waits for a full pipe. */
 #define END_TIMEOUT SOFT_SECOND
-/* How long who has a packet waits for room. */
+/* How long a thread with a packet waits for room. */
 #define ROOM_TIMEOUT (100 * SOFT_MILLISECOND)
 #define LOOK_AGAIN (20 * SOFT_MILLISECOND)
 
-/* Whole blocks, one behind the other. */
+/* Complete blocks, one after the other. */
 struct buffer {
 	uint8_t *bytes;
 	size_t used;
 };
 
 struct soft_capture_file {
-	struct soft_mutex lock; /* guards the rest but what is said to be the thread's */
-	pthread_cond_t work; /* there is something to write, or it is to end */
-	pthread_cond_t room; /* the buffers were exchanged, or nothing is written any more */
+	struct soft_mutex lock; /* guards the fields below, except those of the thread */
+	pthread_cond_t work; /* there are blocks to write, or the thread must end */
+	pthread_cond_t room; /* the buffers were exchanged, or writing has ended */
 	pthread_t thread;
-	int descriptor; /* the thread's */
-	uint32_t snap_length; /* constant; 0: packets are whole */
-	bool regular; /* constant; no pipe */
-	dev_t device; /* constant, as inode: which file the descriptor was opened for */
+	int descriptor; /* of the thread */
+	uint32_t snap_length; /* constant; 0: whole packets */
+	bool regular; /* constant; false for a pipe */
+	dev_t device; /* constant, like inode: the file that the descriptor was opened for */
 	ino_t inode;
-	struct buffer *filling, *writing; /* writing is the thread's */
+	struct buffer *filling, *writing; /* writing belongs to the thread */
 	struct buffer buffers[2];
-	bool stalled; /* somebody has waited for room in vain, and there is still none */
-	bool ending; /* the thread is to end once all is written */
-	bool ended; /* nothing is written any more */
-	int error; /* why, when that is not the end; else 0 */
+	bool stalled; /* a thread has waited for room without success, and there is still none */
+	bool ending; /* the thread must end after writing all blocks */
+	bool ended; /* writing has ended */
+	int error; /* why writing has failed; otherwise 0 */
 	uint32_t interfaces;
 	uint64_t packets, missing;
-	uint64_t length; /* bytes in the file; the thread's */
+	uint64_t length; /* of the file; of the thread */
 };
 
 static uint64_t now(void)
@@ -69,7 +69,7 @@ static bool is_ending(struct soft_capture_file *file)
 	return ending;
 }
 
-/* Programs close descriptors that are not theirs, and another file has the number then. */
+/* Programs may close descriptors that they did not open. Then another file may have the number. */
 static bool has_descriptor(const struct soft_capture_file *file)
 {
 	struct stat status;
@@ -77,7 +77,7 @@ static bool has_descriptor(const struct soft_capture_file *file)
 	return !fstat(file->descriptor, &status) && status.st_dev == file->device && status.st_ino == file->inode;
 }
 
-/* Write bytes of the buffer until all are, or that fails; returns how many, and *error. */
+/* Write the buffer until all bytes are written, or writing fails. Returns the number of bytes, and *error. */
 static size_t write_buffer(struct soft_capture_file *file, const struct buffer *buffer, int *error)
 {
 	struct pollfd pipe = {.fd = file->descriptor, .events = POLLOUT};
@@ -102,7 +102,10 @@ static size_t write_buffer(struct soft_capture_file *file, const struct buffer *
 	return done;
 }
 
-/* Where the first block begins that is not whole in the first bytes of the buffer, and the packets from there on. */
+/*
+ * The offset of the first block that is not completely in the first written bytes, and the number of packets from
+ * there on.
+ */
 static size_t count_lost(const struct buffer *buffer, size_t written, uint64_t *packets)
 {
 	size_t whole = 0;
@@ -120,14 +123,14 @@ static size_t count_lost(const struct buffer *buffer, size_t written, uint64_t *
 	return whole;
 }
 
-/* A file that ends within a block could not be read to its end. */
+/* Truncate the file after a block, because a file that ends within a block cannot be read to its end. */
 static void end_at_block(struct soft_capture_file *file, size_t written, size_t whole)
 {
 	if (file->regular && has_descriptor(file) && whole < written && ftruncate(file->descriptor, (off_t)(file->length + whole)))
-		return; /* the disk that is full, or fails: the error is reported already */
+		return; /* the disk is full or fails, and the error is reported already */
 }
 
-/* Its thread has every signal blocked, so a pipe whose reader has gone is an error like others. */
+/* The thread has all signals blocked, so a pipe without a reader is an error like others. */
 static void *write_file(void *argument)
 {
 	struct soft_capture_file *file = argument;
@@ -175,9 +178,9 @@ static void *write_file(void *argument)
 	return NULL;
 }
 
-/* --- who has packets ------------------------------------------------------------------------------ */
+/* --- threads with packets --------------------------------------------------------------------------- */
 
-/* True when there may be room now. */
+/* True if there may be room now. */
 static bool await_room(struct soft_capture_file *file, uint64_t until)
 {
 	struct timespec time = {.tv_sec = (time_t)(until / SOFT_SECOND), .tv_nsec = (long)(until % SOFT_SECOND)};
@@ -245,16 +248,16 @@ void soft_capture_file_unlock(struct soft_capture_file *file)
 	soft_mutex_unlock(&file->lock);
 }
 
-/* --- beginning and end ---------------------------------------------------------------------------- */
+/* --- opening and closing ---------------------------------------------------------------------------- */
 
-/* A descriptor whose writes do not block, or a negative errno. */
+/* A non-blocking descriptor, or a negative errno. */
 static int open_path(const char *path, uint64_t reader_timeout)
 {
 	uint64_t until = now() + reader_timeout;
 	struct timespec rest = {.tv_nsec = LOOK_AGAIN};
 
 	for (;;) {
-		/* A pipe without a reader is refused (fifo(7)). */
+		/* A pipe without a reader fails (fifo(7)). */
 		int descriptor = soft_own_file_open(path, O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
 		if ((descriptor != -ENXIO && descriptor != -EINTR) || now() >= until)
@@ -264,8 +267,8 @@ static int open_path(const char *path, uint64_t reader_timeout)
 }
 
 /*
- * Begin the section.  In a regular file it is there from now on, so that the file of a process that is killed at once can be
- * read.  A negative errno.
+ * Begin the section. It is written to a regular file at once, so that the file is valid even if the process is
+ * killed. A negative errno.
  */
 static int write_section(struct soft_capture_file *file, const char *application)
 {
@@ -305,22 +308,27 @@ int soft_capture_file_open(const struct core_capture_options *options, struct so
 	file->filling = &file->buffers[0];
 	file->writing = &file->buffers[1];
 	file->snap_length = options->snap_length;
-	for (int buffer = 0; buffer < 2; buffer++)
-		if (!(file->buffers[buffer].bytes = malloc(BUFFER)))
-			goto free_buffers;
-	file->descriptor = result = open_path(options->path, options->reader_timeout);
+	result = options->path ? open_path(options->path, options->reader_timeout) : options->descriptor;
 	if (result < 0)
-		goto free_buffers;
+		goto free_file;
+	file->descriptor = result;
+	for (int buffer = 0; buffer < 2; buffer++) {
+		file->buffers[buffer].bytes = malloc(BUFFER);
+		if (!file->buffers[buffer].bytes) {
+			result = -ENOMEM;
+			goto free_buffers;
+		}
+	}
 	if (fstat(file->descriptor, &status)) {
 		result = -errno;
-		goto close_descriptor;
+		goto free_buffers;
 	}
 	file->regular = S_ISREG(status.st_mode);
 	file->device = status.st_dev;
 	file->inode = status.st_ino;
 	result = write_section(file, options->application);
 	if (result)
-		goto close_descriptor;
+		goto free_buffers;
 	soft_mutex_init(&file->lock, SOFT_ORDER_CAPTURE);
 	init_conditions(file);
 	result = -soft_thread_create(&file->thread, write_file, file);
@@ -333,11 +341,11 @@ destroy_lock:
 	pthread_cond_destroy(&file->room);
 	pthread_cond_destroy(&file->work);
 	soft_mutex_destroy(&file->lock);
-close_descriptor:
-	close(file->descriptor);
 free_buffers:
 	free(file->buffers[0].bytes);
 	free(file->buffers[1].bytes);
+	close(file->descriptor);
+free_file:
 	free(file);
 	return result;
 }
@@ -351,7 +359,7 @@ void soft_capture_file_finish(struct soft_capture_file *file, struct core_captur
 	pthread_join(file->thread, NULL);
 
 	soft_mutex_lock(&file->lock);
-	/* What a file system has put off may fail now (close(2)). */
+	/* A deferred error of the file system may be reported now (close(2)). */
 	if (!has_descriptor(file))
 		file->error = file->error ? file->error : EBADF;
 	else if (close(file->descriptor) && !file->error && errno != EINTR)

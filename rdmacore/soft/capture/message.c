@@ -7,23 +7,23 @@
 #include "soft/wire/packet.h"
 
 #define LONGEST (SOFT_GRH + SOFT_UDP_HEADER + SOFT_WIRE_OVERHEAD + SOFT_MTU)
-/* What a queue pair sends from, as on links with datagrams (annex A17.9.2). */
+/* The source port of a queue pair, as on links with datagrams (annex A17.9.2). */
 #define SOURCE_PORT(number) ((uint16_t)(0xc000 | ((number) & 0x3fff)))
 
-/* A request as the local link counts it, and what is before it on a wire. */
+/* A request as the local link counts it, and what precedes it on a wire. */
 struct sent {
 	uint32_t psn;
-	uint32_t extra; /* packets of all requests before it, less one each */
+	uint32_t extra; /* packets of all requests before it, minus one for each */
 	uint32_t packets;
 };
 
-#define NOTHING UINT32_MAX /* numbers have 24 bits */
+#define NOTHING UINT32_MAX /* PSNs have 24 bits */
 
 struct soft_capture_flow {
 	uint32_t mask;
-	uint32_t next; /* the number of the next request that is new; NOTHING: there was none yet */
-	uint32_t extra; /* of that one */
-	struct sent sent[]; /* by the lower bits of psn: at least all that have no answer yet */
+	uint32_t next; /* the number of the next new request; NOTHING: there was none yet */
+	uint32_t extra; /* of the next new request */
+	struct sent sent[]; /* by the lower bits of psn; at least all unanswered requests */
 };
 
 struct soft_capture_flow *soft_capture_flow_create(uint32_t requests)
@@ -47,7 +47,7 @@ void soft_capture_flow_reset(struct soft_capture_flow *flow)
 		flow->sent[slot].psn = NOTHING;
 }
 
-/* What that number is on a wire: of a request that is sent again the same as before. */
+/* The mapping of that number. A request that is sent again has the same as before. */
 static struct sent find_sent(const struct soft_capture_flow *flow, uint32_t psn)
 {
 	if (flow && flow->sent[psn & flow->mask].psn == psn)
@@ -64,7 +64,7 @@ static void add_sent(struct soft_capture_flow *flow, uint32_t psn, uint32_t pack
 	flow->next = (psn + 1) & SOFT_PSN_MASK;
 }
 
-/* A packet of no more than an MTU. */
+/* Capture a packet with a payload of at most an MTU. */
 static void send_packet(struct soft_capture *capture, const struct soft_capture_path *path, struct soft_packet *packet,
 			const struct soft_capture_outcome *outcome)
 {
@@ -90,7 +90,7 @@ static void send_packet(struct soft_capture *capture, const struct soft_capture_
 	soft_capture_datagram(capture, datagram, total, path->inbound ? path->to : path->from, path->inbound, outcome);
 }
 
-/* The fields that the local link has no need of. */
+/* Set the fields that the local link does not use. */
 static void complete(struct soft_packet *packet, const struct soft_capture_path *path)
 {
 	packet->congestion = 0;
@@ -107,7 +107,7 @@ static uint32_t packets_of(const struct soft_capture_path *path, uint64_t length
 	return length > path->mtu ? (uint32_t)((length + path->mtu - 1) / path->mtu) : 1;
 }
 
-/* The packets of a payload that is longer than an MTU, or the one of a shorter one; the last is as whole is. */
+/* Capture a payload as packets of an MTU. The last packet has the flags of whole. */
 static void send_parts(struct soft_capture *capture, const struct soft_capture_path *path, const struct soft_packet *whole,
 		       const struct soft_capture_outcome *outcome)
 {
@@ -164,15 +164,15 @@ void soft_capture_answer(struct soft_capture *capture, const struct soft_capture
 	whole.header = 0;
 	whole.solicited = whole.acknowledge = false;
 	whole.psn = (packet->psn + sent.extra) & SOFT_PSN_MASK;
-	/* The number of what is acknowledged is that of its last packet; of what is refused or not ready, of its first. */
+	/* An ACK has the number of the last packet of its message; a NAK or RNR NAK has that of the first one. */
 	if (packet->opcode == SOFT_ACKNOWLEDGE && soft_syndrome_is_ack(packet->syndrome))
 		whole.psn = (whole.psn + sent.packets - 1) & SOFT_PSN_MASK;
 	send_parts(capture, path, &whole, outcome);
 }
 
 /*
- * An answer has the transaction of what it answers (IBTA 13.4.6.4).  Where messages have none, within a process, it is the
- * communication id of the end that asked.
+ * An answer has the transaction of its request (IBTA 13.4.6.4). Messages within a process have none, so the
+ * communication id of the requesting end is used.
  */
 static uint64_t transaction_of(const struct soft_cm_message *message)
 {

@@ -11,14 +11,14 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-/* How many symbolic links are followed, and how often another process may remove what was there. */
+/* How many symbolic links are followed, and how often another process may remove the file meanwhile. */
 #define MOST_LINKS 8
 #define MOST_TRIES 8
 
-/* The host has the same in Go: host/ownfile. */
+/* host/ownfile has the same in Go. */
 static int open_path(int folder, const char *path, int flags, int links);
 
-/* Open what has that name in a folder, and was opened by O_PATH. */
+/* Open the file of that name in a folder, which was opened by O_PATH. */
 static int open_there(int parent, int there, const char *name, int flags, int links)
 {
 	char text[PATH_MAX];
@@ -34,7 +34,7 @@ static int open_there(int parent, int there, const char *name, int flags, int li
 	if (S_ISLNK(status.st_mode)) {
 		if (fstatfs(there, &system))
 			return -errno;
-		if (system.f_type == PROC_SUPER_MAGIC) { /* /proc/self/fd: what it leads to is no path */
+		if (system.f_type == PROC_SUPER_MAGIC) { /* /proc/self/fd: its links are no paths */
 			opened = openat(parent, name, flags);
 			return opened < 0 ? -errno : opened;
 		}
@@ -50,7 +50,7 @@ static int open_there(int parent, int there, const char *name, int flags, int li
 		return -EPERM;
 	if (S_ISREG(status.st_mode) && status.st_nlink > 1)
 		return -EMLINK;
-	/* By its descriptor: the name may be another's by now. */
+	/* By its descriptor, because the name may refer to another file now. */
 	snprintf(text, sizeof(text), "/proc/self/fd/%d", there);
 	opened = open(text, flags);
 	return opened < 0 ? -errno : opened;
@@ -73,7 +73,7 @@ static int open_path(int folder, const char *path, int flags, int links)
 	}
 	if (!*name)
 		return *path ? -EISDIR : -ENOENT;
-	/* The folder is the same for all that follows. */
+	/* All following calls use this folder, even if its name changes. */
 	parent = openat(folder, directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (parent < 0)
 		return -errno;

@@ -7,7 +7,7 @@ enum block {
 	SECTION_BLOCK = 0x0a0d0d0a,
 };
 
-/* Options have numbers of their own in each kind of block; comments are allowed in all. */
+/* Each kind of block has its own option numbers; comments are allowed in all. */
 enum option {
 	END_OF_OPTIONS = 0,
 	COMMENT = 1,
@@ -21,7 +21,7 @@ enum option {
 };
 
 #define BYTE_ORDER_MAGIC 0x1a2b3c4du
-#define LINKTYPE_RAW 101 /* IPv4 or IPv6, as the first four bits say */
+#define LINKTYPE_RAW 101 /* IPv4 or IPv6, by the first four bits */
 #define NANOSECONDS 9 /* a negative power of ten */
 #define INBOUND 1u
 #define OUTBOUND 2u
@@ -38,7 +38,7 @@ static uint8_t *put32(uint8_t *cursor, uint32_t value)
 	return cursor + sizeof(value);
 }
 
-/* 64 bits of time are two words of their own, the upper first. */
+/* A 64-bit time consists of two words, the upper one first. */
 static uint8_t *put_time(uint8_t *cursor, uint64_t time)
 {
 	cursor = put32(cursor, (uint32_t)(time >> 32));
@@ -61,7 +61,7 @@ static uint8_t *put_option(uint8_t *cursor, enum option option, const void *valu
 	return pad(cursor + length, length);
 }
 
-/* Texts are UTF-8: one that is too long is cut before a character. */
+/* Texts are UTF-8: a long text is cut between characters. */
 static uint8_t *put_text(uint8_t *cursor, enum option option, const char *text)
 {
 	size_t length = text ? strlen(text) : 0;
@@ -100,7 +100,7 @@ size_t soft_pcapng_section(uint8_t *cursor, const char *application)
 	next = put32(next, BYTE_ORDER_MAGIC);
 	next = put16(next, 1);
 	next = put16(next, 0);
-	/* The length of the section: not known. */
+	/* The length of the section: unknown. */
 	next = put32(next, UINT32_MAX);
 	next = put32(next, UINT32_MAX);
 	return end(cursor, put_text(next, SECTION_APPLICATION, application));

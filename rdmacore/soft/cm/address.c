@@ -1,14 +1,11 @@
 #include "soft/cm/calls.h"
 
 #include <endian.h>
-#include <errno.h>
 #include <infiniband/ib.h>
 #include <netinet/in.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "soft/base/random.h"
-#include "soft/base/refusal.h"
 #include "soft/objects/device.h"
 #include "soft/wire/datagram.h"
 
@@ -81,7 +78,7 @@ void soft_address_of_device(struct sockaddr *address)
 		((struct sockaddr_in6 *)(void *)address)->sin6_addr = in6addr_loopback;
 }
 
-/* RoCE v2 names an IPv4 address by its mapped form (IBTA annex A17). */
+/* RoCE v2 represents an IPv4 address by its mapped IPv6 form (IBTA annex A17). */
 void soft_address_to_gid(const struct sockaddr *address, union ibv_gid *gid)
 {
 	if (!soft_gid_from_sockaddr(gid, address))
@@ -130,7 +127,7 @@ bool soft_address_was_local(struct soft_device *device, const struct sockaddr *a
 
 uint16_t soft_address_port(const struct sockaddr *address)
 {
-	if (address->sa_family == AF_IB) /* the end of the service id */
+	if (address->sa_family == AF_IB) /* the low 16 bits of the service id */
 		return (uint16_t)be64toh(ib(address)->sib_sid);
 	return ntohs(address->sa_family == AF_INET ? in4(address)->sin_port : in6(address)->sin6_port);
 }
@@ -143,59 +140,4 @@ void soft_address_set_port(struct sockaddr *address, uint16_t port)
 		((struct sockaddr_in *)(void *)address)->sin_port = htons(port);
 	else
 		((struct sockaddr_in6 *)(void *)address)->sin6_port = htons(port);
-}
-
-/*
- * Addresses of family AF_IB, as Linux treats them on a RoCE port: they lead to the device but to no route, which needs the
- * network interface that such an address does not name (cma_resolve_ib_dev, cma_resolve_iboe_route).
- */
-
-#define PORT_SPACE_MASK UINT64_C(0xffffffffffff0000) /* RDMA_IB_IP_PS_MASK */
-
-int soft_address_ib_check(const struct soft_id *id, const struct sockaddr *address)
-{
-	uint64_t mask = be64toh(ib(address)->sib_sid_mask) & PORT_SPACE_MASK;
-	uint64_t service = be64toh(ib(address)->sib_sid) & mask;
-
-	soft_mutex_expect(&id->cm->lock);
-	if (!soft_address_is_any(address))
-		return soft_refuse(ENODEV, "AF_IB binds to devices of InfiniBand links, and this one is on Ethernet");
-	/* cma_select_ib_ps: what the mask leaves of the service id must be the port space. */
-	if (id->rdma.ps == RDMA_PS_IPOIB || service != (((uint64_t)id->rdma.ps << 16) & mask))
-		return EPROTONOSUPPORT;
-	return 0;
-}
-
-void soft_address_ib_bound(struct soft_id *id)
-{
-	struct sockaddr_ib *source = ib(&id->addr.src_addr);
-
-	soft_mutex_expect(&id->cm->lock);
-	source->sib_sid = htobe64((uint64_t)id->rdma.ps << 16 | id->port);
-	source->sib_sid_mask |= htobe64(PORT_SPACE_MASK);
-}
-
-int soft_address_ib_resolve(struct soft_id *id)
-{
-	struct rdma_addr *addr = &id->addr;
-	const union ibv_gid *gids = id->cm->device->gid_table.gids;
-	struct ib_addr *to = &ib(&addr->dst_addr)->sib_addr;
-	int count = (int)soft_gid_count(&id->cm->device->gid_table), found = -1;
-
-	soft_mutex_expect(&id->cm->lock);
-	if (soft_device_is_away(id->cm->device))
-		return ENODEV;
-	if (ib_addr_any(to))
-		memcpy(to, &gids[0], sizeof(*to));
-	/* The GID itself, else the first one with its subnet prefix (cma_resolve_ib_dev). */
-	for (int index = 0; index < count; index++)
-		if (!memcmp(to, &gids[index], sizeof(*to)))
-			found = index;
-	for (int index = 0; index < count && found < 0; index++)
-		if (to->sib_addr64[0] == gids[index].global.subnet_prefix)
-			found = index;
-	if (found < 0)
-		return soft_refuse(ENODEV, "no GID of the device has the subnet prefix of that address");
-	memcpy(&ib(&addr->src_addr)->sib_addr, &gids[found], sizeof(*to));
-	return 0;
 }

@@ -1,4 +1,4 @@
-/* rdma_getaddrinfo(3): names and services to addresses.  There is no route to ask for. */
+/* rdma_getaddrinfo(3): names and services to addresses. Resolves no routes. */
 #include "soft/cm/calls.h"
 
 #include <errno.h>
@@ -57,7 +57,7 @@ static int copy_address(struct sockaddr **to, socklen_t *to_length, const struct
 {
 	if (!from || !length)
 		return 0;
-	/* With room for any address, because users cast it by its family. */
+	/* With room for any address, because programs cast it by its family. */
 	*to = calloc(1, length > sizeof(struct sockaddr_storage) ? length :
 								   sizeof(struct sockaddr_storage));
 	if (!*to)
@@ -75,7 +75,7 @@ static int copy_name(char **to, const char *name)
 	return *to ? 0 : -1;
 }
 
-/* As librdmacm, take the first answer of getaddrinfo(3) only. */
+/* Like librdmacm, take only the first answer of getaddrinfo(3). */
 static int take_answer(struct rdma_addrinfo *info, const struct rdma_addrinfo *hints,
 		       const struct addrinfo *answer)
 {
@@ -103,7 +103,7 @@ static int look_up(struct rdma_addrinfo *info, const char *node, const char *ser
 	int result = getaddrinfo(node, service, &for_names, &answer);
 
 	if (result)
-		return result; /* EAI_*, and errno is left alone, as in librdmacm */
+		return result; /* EAI_*; errno stays unchanged, as in librdmacm */
 	if (take_answer(info, hints, answer)) {
 		errno = ENOMEM;
 		result = -1;

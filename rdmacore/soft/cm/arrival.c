@@ -1,4 +1,4 @@
-/* Messages from other processes arrive, and other processes die. */
+/* Messages of other processes arrive, and other processes end. */
 #include "soft/cm/calls.h"
 
 #include "soft/base/fabric.h"
@@ -16,10 +16,11 @@ static bool is_request(const struct soft_cm_message *message)
 }
 
 /*
- * Whoever shares the machine may have sent it: both addresses must be the machine's, and only who connects requests.  What
- * another process passes on is from another host.  To ask the kernel of each again would take longer than all the rest.
+ * Any process of this machine may have sent the message. So both addresses must be the machine's, and only a client
+ * sends requests. A message that another process forwards comes from another host. Asking the kernel about each of
+ * these addresses again would take longer than all other checks.
  */
-static bool is_welcome(struct soft_cm *cm, const struct soft_cm_message *message)
+static bool is_allowed(struct soft_cm *cm, const struct soft_cm_message *message)
 {
 	if (message->between_hosts)
 		return soft_address_is_elsewhere(cm->device, (const struct sockaddr *)&message->source) &&
@@ -43,20 +44,23 @@ void soft_cm_arrive(struct soft_ipc *ipc, struct soft_cm_message *message)
 	struct soft_cm *cm = cm_of(ipc);
 
 	soft_mutex_expect(&cm->lock);
-	if (!is_welcome(cm, message))
+	if (!is_allowed(cm, message))
 		ipc->counts.invalid++;
 	else if (!message->between_hosts || !soft_gate_keeps(cm, message))
 		soft_cm_arrived(cm, message);
 }
 
-/* What the kernel of a dead process would send to id (cm_destroy_id of Linux, in the state that the peer has): 0, nothing. */
+/*
+ * The message that the kernel of a dead process would send to id (cm_destroy_id of Linux, by the state of the peer);
+ * 0: none.
+ */
 static enum soft_cm_attribute last_message(const struct soft_id *id, struct soft_cm_message *last)
 {
 	switch (id->state) {
-	case SOFT_ID_REQ_RECEIVED: /* it is in REQ_SENT or MRA_REQ_RCVD */
+	case SOFT_ID_REQ_RECEIVED: /* the peer is in REQ_SENT or MRA_REQ_RCVD */
 		last->reason = SOFT_REJ_TIMEOUT;
 		return SOFT_CM_REJ;
-	case SOFT_ID_REQ_SENT: /* it is in REQ_RCVD or MRA_REQ_SENT */
+	case SOFT_ID_REQ_SENT: /* the peer is in REQ_RCVD or MRA_REQ_SENT */
 	case SOFT_ID_REP_SENT: /* REP_RCVD or MRA_REP_SENT */
 	case SOFT_ID_REP_RECEIVED: /* REP_SENT or MRA_REP_RCVD */
 		last->reason = SOFT_REJ_CONSUMER_DEFINED;
@@ -87,7 +91,7 @@ static void peer_died(struct soft_cm *cm, struct soft_id *id)
 	};
 	bool unanswered = (id->state == SOFT_ID_REQ_SENT && !id->remote) || id->state == SOFT_ID_SIDR_SENT;
 
-	/* It may have died before the request was sent. */
+	/* The process may have ended before the request was sent. */
 	if (unanswered && soft_cm_relocate(id))
 		return;
 	last.attribute = last_message(id, &last);

@@ -33,8 +33,8 @@ static struct soft_id *create_child(struct soft_id *listener, const struct soft_
 	child->remote_qp_num = req->qp_num;
 	child->remote_ece = req->ece;
 	child->send_psn = req->starting_psn;
-	/* Chosen now and not with the REP: the user may connect a queue pair before rdma_accept. */
-	child->receive_psn = (uint32_t)soft_fabric_random(child->cm->fabric) & SOFT_PSN_MASK;
+	/* Chosen now, because the user may connect a queue pair before rdma_accept. */
+	child->receive_psn = soft_fabric_starting_psn(child->cm->fabric);
 	child->responder_resources = req->initiator_depth;
 	child->initiator_depth = req->responder_resources;
 	child->retry_count = req->retry_count;
@@ -47,8 +47,8 @@ static struct soft_id *create_child(struct soft_id *listener, const struct soft_
 }
 
 /*
- * Whether the listener takes such queue pairs (cma_ib_check_req_qp_type of Linux).  The kernel's ids of a port space for
- * IP addresses have the type of that space; in RDMA_PS_IB the user says it.
+ * Whether the listener accepts queue pairs of that type (cma_ib_check_req_qp_type of Linux). The kernel's ids of an
+ * IP port space have the type of that space; in RDMA_PS_IB the user chooses it.
  */
 static bool is_of_type(const struct soft_id *listener, const struct soft_cm_message *req)
 {
@@ -72,7 +72,7 @@ struct soft_id *soft_cm_request_child(struct soft_cm *cm, const struct soft_cm_m
 	soft_mutex_expect(&cm->lock);
 	*listener = soft_port_find_listener(cm, req->port_space,
 					    (const struct sockaddr *)&req->destination);
-	/* Who listens there refuses it, as if nobody did for that. */
+	/* A listener of another type counts as none. */
 	if (*listener && !is_of_type(*listener, req))
 		*listener = NULL;
 	/* With a full backlog the request is dropped, and the peer repeats it (rdma_listen(3)). */
@@ -83,7 +83,10 @@ struct soft_id *soft_cm_request_child(struct soft_cm *cm, const struct soft_cm_m
 	return create_child(*listener, req);
 }
 
-/* On Linux the service id, which has the port, finds the listening CM id; cma.c compares addresses after that. */
+/*
+ * On Linux the service id, which contains the port, selects the CM id of the listener. Only then does cma.c compare
+ * addresses.
+ */
 bool soft_cm_is_served(struct soft_cm *cm, const struct soft_cm_message *request)
 {
 	soft_mutex_expect(&cm->lock);
@@ -97,15 +100,15 @@ bool soft_cm_defer_refusal(struct soft_cm *cm, const struct soft_cm_message *req
 
 	soft_mutex_expect(&cm->lock);
 	/*
-	 * A process that was asked by another one does not look (soft_cm_relocate), and requests of other hosts come
-	 * after a look.
+	 * Requests of other processes are not deferred, because their sender reads the list (soft_cm_relocate).
+	 * Requests of other hosts come after the list was read.
 	 */
 	if (!cm->ipc || request->peer_process || request->between_hosts || request->looked ||
 	    soft_cm_is_served(cm, request))
 		return false;
 	copy = malloc(sizeof(*copy));
 	if (!copy)
-		return true; /* it is lost, as on a wire */
+		return true; /* the request is lost, as on a wire */
 	*copy = *request;
 	copy->next = cm->deferred_requests;
 	cm->deferred_requests = copy;
@@ -119,7 +122,7 @@ void soft_cm_free_unreported(struct soft_id *child)
 	soft_id_free(child);
 }
 
-/* Its peer repeats the request, unless it was told to wait: then it hears a REJ. */
+/* Free an unread request. Its peer repeats it; a peer that waits because of an MRA gets a REJ. */
 static void drop_unread(struct soft_id *child)
 {
 	struct soft_cm_event *event = child->half_open_event;
@@ -132,7 +135,7 @@ static void drop_unread(struct soft_id *child)
 		soft_cm_free_unreported(child);
 }
 
-/* An accepted request ends as if its last repeat had not been answered.  NULL: nothing happens. */
+/* End an accepted request as if the last repeat of its REP was not answered. NULL: nothing happens. */
 static void replace(struct soft_cm *cm, struct soft_id *oldest)
 {
 	if (!oldest)
@@ -157,7 +160,7 @@ bool soft_cm_make_room(struct soft_cm *cm, const struct soft_cm_message *request
 	struct soft_id *listener, *oldest;
 
 	soft_mutex_expect(&cm->lock);
-	/* A request that nobody listens for takes nobody's place. */
+	/* A request without a listener replaces none. */
 	listener = request->between_hosts ? soft_port_find_listener(cm, request->port_space, destination) : NULL;
 	if (!listener)
 		return true;
@@ -168,7 +171,7 @@ bool soft_cm_make_room(struct soft_cm *cm, const struct soft_cm_message *request
 	room = soft_half_open_room(cm, request);
 	if (room == SOFT_HALF_OPEN_FREE)
 		return true;
-	/* What another process passed on must not outlive its sender, which it may when cm.lock is released. */
+	/* A message of another process refers to that process, which may end while cm.lock is released. */
 	oldest = room == SOFT_HALF_OPEN_REPLACE && !request->peer_process ? soft_half_open_oldest(cm) : NULL;
 	if (!oldest) {
 		cm->half_open.dropped++;

@@ -1,6 +1,6 @@
 #include "soft/cm/cm.h"
 
-/* No lock: each thread has its own. */
+/* Needs no lock: each thread has its own. */
 static _Thread_local struct soft_cm *current;
 
 struct soft_cm *soft_cm_current(void)

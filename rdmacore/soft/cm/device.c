@@ -1,4 +1,4 @@
-/* The device under the ids, as librdmacm has it open, and its default protection domain. */
+/* The device of the ids, as librdmacm opens it, and its default protection domain. */
 #include "soft/cm/calls.h"
 
 #include <errno.h>
@@ -61,7 +61,7 @@ int soft_id_query(struct soft_id *id)
 	id->device = device;
 	id->rdma.verbs = device->context;
 	id->rdma.port_num = SOFT_PORT;
-	if (!id->rdma.pd) /* rdma_create_ep may have given another */
+	if (!id->rdma.pd) /* rdma_create_ep may have set another one */
 		id->rdma.pd = device->default_pd;
 	return 0;
 }
@@ -73,7 +73,7 @@ void soft_id_unbind_device(struct soft_id *id)
 	if (!device)
 		return;
 	id->device = NULL;
-	/* As in librdmacm, the domains are freed with their last id, unless objects still use them. */
+	/* As in librdmacm, the default domains are freed with their last id, unless objects still use them. */
 	if (--device->default_pd_users)
 		return;
 	if (soft_dealloc_pd(device->default_pd) == 0)

@@ -1,40 +1,49 @@
-// Package cm is the communication manager (IBTA chapter 12) with the ids of rdma_cm(7) that it moves: messages and
-// their repeats, port spaces, listeners, paths, multicast joins and the events that report them.
+// Package cm is the communication manager (IBTA chapter 12) with the ids of rdma_cm(7). It has the messages and their
+// repeats, port spaces, listeners, paths, multicast joins, and the events that report them. Others include calls.h.
 //
 // # Where to look
 //
-// A message comes in by hosts (other hosts) or arrival (other processes). receive and sidr_receive act on it, and
-// finish delivers what was queued meanwhile. A message goes out by send and sidr; delivery holds it back for faults.
-// A request becomes an id in child; half_open, gate and hosts bound how many; ports finds its listener, peers a
-// connection that exists. An id begins in id and ends in id_free; device, path, address and neighbour say where it is.
-// Events are made in report. network and removal tell ids of changes below them.
+// hosts receives messages of other hosts, arrival those of other processes. receive and sidr_receive act on them, and
+// finish delivers messages that were queued meanwhile. send and sidr send messages; held delays them for faults. child
+// creates an id for a request; half_open, gate and hosts limit requests. ports finds the listener of a request, peers
+// an existing connection. id creates ids, id_free destroys them. device, path, address and neighbour determine where an
+// id is. report creates events. network and removal report changes of networks and of the device to ids.
 //
 // # Files
 //
-// From the top; each calls only those further down.
+// From the top; each calls only those below it.
 //
-//   - network: the networks of the host go and come
-//   - removal: the device goes, comes back, or gets another hardware address; the program ends
-//   - hosts: messages from other hosts
-//   - arrival: messages from other processes, and their deaths
-//   - finish: the end of each operation, which delivers what it sent
-//   - receive: a message arrives
-//   - sidr_receive: a SIDR REQ or SIDR REP arrives
-//   - child: ids made by requests
-//   - id_free: ids end
-//   - join, sidr: multicast groups of ids; datagram services
-//   - report, send: events that were not read yet; messages, and the states that sending leads to
+//   - network: changes of the host's networks
+//   - removal: the device is removed and returns, or its hardware address changes; the program ends
+//   - hosts: messages of other hosts
+//   - arrival: messages of other processes, and their ends
+//   - finish: the end of each operation, which delivers its messages
+//   - receive: a message is received
+//   - sidr_receive: a SIDR REQ or SIDR REP is received
+//   - child: ids of requests
+//   - id_free: destruction of ids
+//   - join: multicast groups of ids
+//   - sidr: datagram services
+//   - report: unread events
+//   - send: messages, and the states after them
 //   - locate: the process of an id's peer
-//   - half_open: the bounds of requests that are not connections yet
-//   - gate: hosts that have shown that they receive what is sent to them
-//   - delivery, path, ports: messages on their way, paths, and port spaces
-//   - neighbour: whether the next host on the way answers
+//   - half_open: limits of requests that are not connections yet
+//   - gate: hosts that have proven that they receive at their address
+//   - held: messages that faults delay, reorder or lose
+//   - path: path records
+//   - ports: port spaces
+//   - budget: limits of what is sent to other hosts
+//   - delivery: messages go to this process, another one, or another host
+//   - neighbour: whether the next hop answers
 //   - peers: connections by their remote end
-//   - address, addrinfo, device: addresses, names, and the device
+//   - address_ib: addresses of AF_IB
+//   - addrinfo: names
+//   - device: the device of the ids
+//   - address: addresses of all families
 //   - channel: event channels
-//   - calls: all of these declared, in this order
-//   - id: ids begin
-//   - cm: the structs and times that all of them share
+//   - calls: the functions of all of these, in this order
+//   - id: the struct of an id, and creation of ids
+//   - cm: structs and times that all of them share
 package cm
 
 // #cgo CFLAGS: -I${SRCDIR}/../.. -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror

@@ -18,7 +18,7 @@ static void deliver(struct soft_cm *cm)
 		soft_ipc_flush(cm->ipc);
 }
 
-/* Those aside are received again, with what the kernel's list of sockets says of their ports. */
+/* Receive deferred requests again, now that the kernel's list of sockets is known. */
 static void look_for_listeners(struct soft_cm *cm)
 {
 	struct soft_cm_message *message = cm->deferred_requests, *next;

@@ -1,11 +1,12 @@
 /*
- * Which hosts have shown that they receive what is sent to them.
+ * Which hosts have proven that they receive at their address.
  *
- * A host can send requests under any number of forged addresses.  A few of them are taken as they come (SOFT_UNPROVEN_MAX).  While
- * those wait, a request of another host is kept here, outside of cm.lock, and its host is asked: it is sent a DREQ for a
- * connection that it does not have, which every communication manager answers with a DREP of the same transaction (IBTA
- * 12.9.8.3.1; cm.c of Linux, cm_issue_drep).  The transaction is a keyed hash of the address, so nothing is kept of a question, and
- * only who receives it can answer.  From then on the host's requests are taken, those that were kept first.
+ * A host can send requests with any number of forged source addresses. A few of them are accepted (SOFT_UNPROVEN_MAX).
+ * While these are half-open, a request of another unproven host is kept here, outside of cm.lock. Its host gets a DREQ
+ * for an unknown connection. Every communication manager answers that by a DREP of the same transaction (IBTA
+ * 12.9.8.3.1; cm.c of Linux, cm_issue_drep). The transaction is a keyed hash of the address: no state is stored, and
+ * only a host that receives the DREQ can answer. From then on, requests of that host are accepted, the kept ones
+ * first.
  */
 #include "soft/cm/calls.h"
 
@@ -18,40 +19,49 @@
 #include "soft/base/random.h"
 #include "soft/objects/device.h"
 
-#define SET_WAYS 4 /* of one hash: the oldest makes room */
+#define SET_WAYS 4 /* entries with the same hash: a new one replaces the oldest */
 #define PROVEN_SETS 1024
 #define KEPT_SETS 2048
 #define KEPT (KEPT_SETS * SET_WAYS)
-/* Nobody waits longer for an answer, and who sent the request has repeated it then, or given it up. */
+/*
+ * A request is kept for the time that Linux waits before it repeats one (SOFT_CM_RESPONSE_CODE): then the sender has
+ * repeated it or given up.
+ */
 #define KEPT_TIME (4 * SOFT_SECOND)
-/* One host is not asked again so soon, while its slot is not another's. */
+/*
+ * A host is asked again only after ASKED_TIME, several round trips on any network, unless another host has taken its
+ * slot.
+ */
 #define ASKED 4096
 #define ASKED_TIME (100 * SOFT_MILLISECOND)
 /*
- * Answers to one host that asks the same, or ends connections which there are not, so that nobody can have more of them sent to a host
- * than that may need: it ends as many connections at once with a process that has died.  They have no bound of all hosts together:
- * they are no longer than what they answer, and with one a flood under any address would take the answers of good hosts.
+ * Answers to one host within a second. The limit keeps forged requests from causing more answers than a host may need.
+ * A host where a process ends sends that many DREQs at once. There is no limit for all hosts together. An answer is no
+ * longer than the request. Under a common limit, a flood with forged addresses would use up the answers of other
+ * hosts.
  */
-#define ANSWERS 1024
-#define ANSWERS_TIME SOFT_SECOND
-/* Hosts whose requests are about to be taken. */
+static const struct soft_budget_limits answer_limits = {SOFT_SECOND, UINT32_MAX, 1024};
+/*
+ * Hosts that have answered, with kept requests that are not accepted yet. Requests of further hosts are repeated by
+ * their senders.
+ */
 #define RELEASED 64
 
 struct soft_gate {
-	struct soft_lock asking; /* held while a question is sent, so that the device does not go */
-	struct soft_lock lock; /* guards the rest */
-	uint64_t key; /* of transactions */
+	struct soft_lock asking; /* held while a DREQ is sent, so that the device is not removed */
+	struct soft_lock lock; /* guards the fields below */
+	uint64_t key; /* of the hash that is the transaction */
 	bool required;
-	uint32_t local; /* the id that a question is from: of this process, so that the answer comes here (soft/udp/share.c) */
-	/* Hosts by soft_address_source; 0: there is none. */
-	uint64_t proven[PROVEN_SETS][SET_WAYS]; /* the newest first */
+	uint32_t local; /* the id in DREQs: of this process, so that the DREP comes here (soft/udp/share.c) */
+	/* Hosts by soft_address_source; 0: none. */
+	uint64_t proven[PROVEN_SETS][SET_WAYS]; /* newest first */
 	struct {
 		uint64_t source, time;
 	} asked[ASKED];
-	uint64_t answered_until; /* what was answered counts no more then */
-	uint16_t answered[SOFT_HALF_OPEN_SOURCES];
+	struct soft_budget answers;
 	uint64_t released[RELEASED];
-	uint32_t released_first, released_count, slot; /* of the next request of the first of them */
+	/* slot: where the search for requests of the first released host continues */
+	uint32_t released_first, released_count, slot;
 	struct {
 		uint64_t source, time;
 	} kept[KEPT];
@@ -108,12 +118,12 @@ static void prove(struct soft_gate *gate, uint64_t source)
 	for (int way = SET_WAYS - 1; way; way--)
 		set[way] = set[way - 1];
 	set[0] = source;
-	/* With no room here its requests come again. */
+	/* If there is no room, the host's next request is accepted instead. */
 	if (gate->released_count < RELEASED)
 		gate->released[(gate->released_first + gate->released_count++) % RELEASED] = source;
 }
 
-/* Keep a request, in place of its copy, of none, or of the oldest. */
+/* Keep a request. It replaces its earlier copy, or takes a free slot, or replaces the oldest one. */
 static void keep(struct soft_gate *gate, const struct soft_cm_message *request, uint64_t source, uint64_t now)
 {
 	uint32_t first = (uint32_t)((source + request->guid + request->local) % KEPT_SETS) * SET_WAYS, chosen = first;
@@ -198,27 +208,15 @@ static bool is_answer(struct soft_cm *cm, const struct soft_cm_message *drep)
 
 bool soft_gate_may_answer(struct soft_cm *cm, const struct soft_cm_message *dreq)
 {
-	struct soft_gate *gate = cm->gate;
-	uint64_t source = source_of(cm, dreq), now = soft_fabric_wall_now(cm->fabric);
 	union ibv_gid from;
-	uint16_t *answered;
 	bool may;
 
-	if (!gate) /* the provider is being closed */
+	if (!cm->gate) /* the provider is being closed */
 		return false;
-	answered = &gate->answered[source % SOFT_HALF_OPEN_SOURCES];
-	soft_lock_take(&gate->lock);
-	if (now >= gate->answered_until) {
-		memset(gate->answered, 0, sizeof(gate->answered));
-		gate->answered_until = now + ANSWERS_TIME;
-	}
-	may = *answered < ANSWERS;
-	*answered += may;
-	soft_lock_release(&gate->lock);
-	if (!may) {
-		soft_address_to_gid((const struct sockaddr *)&dreq->source, &from);
-		soft_notice(&cm->fabric->notices, SOFT_NOTICE_FLOOD, &from, 1);
-	}
+	soft_address_to_gid((const struct sockaddr *)&dreq->source, &from);
+	soft_lock_take(&cm->gate->lock);
+	may = soft_budget_take(cm, &cm->gate->answers, &answer_limits, &from);
+	soft_lock_release(&cm->gate->lock);
 	return may;
 }
 

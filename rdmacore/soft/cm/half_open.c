@@ -1,6 +1,7 @@
 /*
- * Requests that are not connections yet.  Those of other hosts are bounded until they are, because a host can send requests
- * under any number of forged addresses; those of this host until they are read.
+ * Half-open requests: those that are not connections yet. Requests of other hosts are limited until they are
+ * connections, because a host can send requests with any number of forged addresses. Requests of this host are
+ * limited until they are read.
  */
 #include "soft/cm/calls.h"
 
@@ -15,7 +16,7 @@ _Static_assert((sizeof(struct soft_id) + sizeof(struct soft_cm_event)) * SOFT_HA
 
 _Static_assert(BACKLOG_MAX / 2 <= UINT16_MAX, "one source is counted in 16 bits");
 
-/* So many are looked at for one that gives way. */
+/* Requests that are checked when one of them must end, so that a full queue does not hold cm.lock for long. */
 #define LOOKED_AT 256
 
 static uint16_t *backlog_of(struct soft_cm *cm, const struct soft_ipc_peer *peer_process)
@@ -200,7 +201,7 @@ void soft_half_open_leave(struct soft_id *id)
 	struct soft_half_open *all = &id->cm->half_open;
 
 	soft_mutex_expect(&id->cm->lock);
-	/* Until its event is read it takes memory, whatever its state is. */
+	/* It takes memory until its event is read, in any state. */
 	if (!id->half_open_stage || id->half_open_stage == SOFT_HALF_OPEN_UNREAD)
 		return;
 	set_stage(id, SOFT_HALF_OPEN_NOT);

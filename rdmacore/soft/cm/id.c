@@ -83,7 +83,7 @@ void soft_id_set_channel(struct soft_id *id, struct soft_event_channel *channel)
 		LIST_INSERT_HEAD(&channel->ids, id, of_channel);
 }
 
-/* As rdma_create_id of librdmacm. */
+/* Like rdma_create_id of librdmacm. */
 static enum ibv_qp_type qp_type_of(enum rdma_port_space port_space)
 {
 	return port_space == RDMA_PS_UDP || port_space == RDMA_PS_IPOIB ? IBV_QPT_UD : IBV_QPT_RC;

@@ -8,7 +8,7 @@
 
 #define DESTROYED_KEPT 64 /* soft_cm.destroyed */
 
-/* As cm_destroy_id of Linux. */
+/* Like cm_destroy_id of Linux. */
 void soft_id_leave(struct soft_id *id)
 {
 	soft_mutex_expect(&id->cm->lock);
@@ -62,7 +62,7 @@ void soft_id_leave_channel(struct soft_event_channel *channel)
 	}
 }
 
-/* Keep the memory of id for a while, and free that of the oldest. */
+/* Keep the memory of id for a while, and free that of the oldest destroyed id. */
 static void defer_free(struct soft_id *id)
 {
 	struct soft_cm *cm = id->cm;
@@ -97,7 +97,7 @@ void soft_id_free(struct soft_id *id)
 	soft_id_unbind_device(id);
 	soft_ipc_leave(id->peer_process);
 	id->peer_process = NULL;
-	/* Its expire takes cm.lock, and does nothing for a closed id. */
+	/* The timer's expire takes cm.lock, and does nothing for a closed id. */
 	soft_mutex_unlock(&cm->lock);
 	soft_timer_unregister(&cm->fabric->timers, &id->timer);
 	soft_freeaddrinfo(id->info);

@@ -12,18 +12,18 @@
 #include "soft/wire/datagram.h"
 
 #define MULTICAST_QP_NUM 0xffffff /* IBTA 10.5.1 */
-#define LINUX_ENOTSUPP 524 /* the kernel's own, which reaches programs here */
+#define LINUX_ENOTSUPP 524 /* of the kernel, not in errno.h, but programs get it here */
 
 struct soft_join {
 	struct soft_join *next;
 	struct sockaddr_storage address;
 	union ibv_gid gid;
 	void *context;
-	struct ibv_qp *attached; /* id's queue pair while it is a member of the device's group */
+	struct ibv_qp *attached; /* id's queue pair while it is attached to the device's group */
 	bool send_only;
 };
 
-/* The newest of that address; librdmacm compares all of it, the port too. */
+/* The newest join of that address. Like librdmacm, compares the whole address, port included. */
 static struct soft_join **find(struct soft_id *id, const struct sockaddr *address)
 {
 	struct soft_join **link = &id->joins;
@@ -57,13 +57,16 @@ void soft_join_apply(struct soft_id *id, struct rdma_cm_event *event)
 	error = soft_attach_mcast(id->rdma.qp, &join->gid, 0);
 	if (error) {
 		event->event = RDMA_CM_EVENT_MULTICAST_ERROR;
-		event->status = -1; /* librdmacm's own failure */
+		event->status = -1; /* like librdmacm's own failure */
 		return;
 	}
 	join->attached = id->rdma.qp;
 }
 
-/* Of the id's address, from whose interface datagrams leave; of IPv4, as groups are. */
+/*
+ * The index of the id's source GID. The interface of the GID sends the datagrams. It is an IPv4 GID, because groups
+ * are.
+ */
 static uint8_t source_index(const struct soft_id *id)
 {
 	union ibv_gid source;
@@ -74,11 +77,11 @@ static uint8_t source_index(const struct soft_id *id)
 	return soft_gid_add(&id->cm->device->gid_table, &source);
 }
 
-/* At once: on RoCE there is no subnet administrator to ask. */
+/* At once: RoCE has no subnet administrator to ask. */
 static bool report_joined(struct soft_id *id, struct soft_join *join)
 {
 	struct rdma_ud_param param = {
-		.private_data = join, /* the context when it is read */
+		.private_data = join, /* replaced by the context when the event is read */
 		.ah_attr = {.is_global = 1, .port_num = SOFT_PORT,
 			    .grh = {.dgid = join->gid, .hop_limit = SOFT_HOP_LIMIT,
 				    .traffic_class = id->type_of_service, .sgid_index = source_index(id)}},

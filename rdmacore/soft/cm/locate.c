@@ -1,4 +1,4 @@
-/* Which process of this machine has the peer of an id (soft/ipc). */
+/* Find the process of this machine that has the peer of an id (soft/ipc). */
 #include "soft/cm/calls.h"
 
 #include <errno.h>
@@ -16,19 +16,20 @@ static void set_peer_process(struct soft_id *id, struct soft_ipc_peer *peer_proc
 }
 
 /*
- * Who listens on this machine may be about to: programs that tell each other by other means when to connect (perftest -R)
- * count on a queue pair and an address taking an adapter and its kernel milliseconds, and here they take none.  So often a
- * request that nobody listens for looks again, after a millisecond, two, four and so on, before it is refused.
+ * A listener may be about to start. Some programs agree by other means when to connect (perftest -R). They rely on the
+ * milliseconds that an adapter and its kernel need for a queue pair and an address, and soft needs none. So a request
+ * without a listener is looked up again after 1 ms, 2 ms, 4 ms and so on. It is rejected after eight lookups (0.3 s in
+ * all).
  */
 #define UNLISTENED_RETRIES 8
 
-/* With a virtual clock nothing happens while it waits. */
+/* With a virtual clock nothing changes while it waits. */
 static bool retry_unlistened(struct soft_id *id)
 {
 	if (id->unlistened_retries == UNLISTENED_RETRIES || soft_clock_is_virtual(&id->cm->fabric->clock))
 		return false;
 	id->request_timeout = SOFT_MILLISECOND << id->unlistened_retries++;
-	id->retries_left++; /* it was not sent */
+	id->retries_left++; /* the request was not sent */
 	set_peer_process(id, NULL);
 	return true;
 }
@@ -56,7 +57,7 @@ static bool locate(struct soft_id *id, bool anew)
 		return false;
 	if (id->unlistened_retries)
 		id->request_timeout = id->response_timeout;
-	/* Where nobody listens this process answers, as the one kernel of the machine would. */
+	/* Without a listener, this process answers, as the machine's only kernel would. */
 	set_peer_process(id, error ? NULL : peer_process);
 	id->peer_process_fresh |= made;
 	return true;

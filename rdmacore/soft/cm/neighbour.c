@@ -1,6 +1,6 @@
 /*
- * Whether the host next on the way answers.  The kernel's rdma_resolve_ip waits for its ARP or neighbour discovery; so does
- * this, by rtnetlink(7), which tells everybody what it has found so far.
+ * Whether the next hop answers. rdma_resolve_ip of the kernel waits for ARP or neighbour discovery. So does this, by
+ * rtnetlink(7), which shows any user what the kernel has resolved.
  */
 #include "soft/cm/calls.h"
 
@@ -12,20 +12,23 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* The kernel begins to ask when there is a packet to send.  This service throws it away (RFC 863), where it exists. */
+/*
+ * The kernel resolves a neighbour when there is a packet to send. The discard service (RFC 863) ignores it, where it
+ * exists.
+ */
 #define DISCARD 9
 /* NUD_VALID of Linux: the hardware address is known, or none is needed. */
 #define VALID (NUD_PERMANENT | NUD_NOARP | NUD_REACHABLE | NUD_PROBE | NUD_STALE | NUD_DELAY)
-/* The interface has nobody to ask for. */
+/* Interfaces without neighbours. */
 #define WITHOUT_NEIGHBOURS (IFF_NOARP | IFF_LOOPBACK | IFF_POINTOPOINT)
 
-/* A question and its answer, of which only the beginning is of interest. */
+/* A netlink request and its answer, of which only the beginning is needed. */
 struct message {
 	struct nlmsghdr header;
 	uint8_t rest[1024 - sizeof(struct nlmsghdr)];
 };
 
-/* The next host on the way, which is the destination itself without a gateway. */
+/* The next hop; without a gateway, the destination itself. */
 struct hop {
 	int interface;
 	uint8_t family;
@@ -60,7 +63,7 @@ static void put(struct message *message, uint16_t type, const void *value, size_
 	message->header.nlmsg_len = (uint32_t)(NLMSG_ALIGN(message->header.nlmsg_len) + RTA_LENGTH(length));
 }
 
-/* The answer is there when the question has been sent.  False when it is an error, or of another type. */
+/* The answer is available when sendto(2) returns. False if it is an error, or of another type. */
 static bool ask(int fd, struct message *message, uint16_t type, size_t length)
 {
 	ssize_t got;
@@ -76,7 +79,10 @@ static bool ask(int fd, struct message *message, uint16_t type, size_t length)
 	return message->header.nlmsg_type == type && message->header.nlmsg_len >= NLMSG_LENGTH(length);
 }
 
-/* What an attribute has, if that is so long at least; else NULL.  fixed: of the body before the attributes. */
+/*
+ * The payload of an attribute that is at least that long; otherwise NULL. fixed: length of the header before the
+ * attributes.
+ */
 static const void *find(const struct message *message, size_t fixed, uint16_t type, size_t length)
 {
 	const uint8_t *cursor = message->rest + NLMSG_ALIGN(fixed), *end = (const uint8_t *)message +
@@ -93,7 +99,7 @@ static const void *find(const struct message *message, size_t fixed, uint16_t ty
 	return NULL;
 }
 
-/* False when the kernel does not say, or there is no single host on the way: a group, a broadcast. */
+/* False when the kernel does not answer, or there is no single next hop: a group or a broadcast. */
 static bool find_hop(int fd, const struct sockaddr *source, const struct sockaddr *destination, struct hop *hop)
 {
 	int family = destination->sa_family;
@@ -118,7 +124,8 @@ static bool find_hop(int fd, const struct sockaddr *source, const struct sockadd
 	*hop = (struct hop){.family = (uint8_t)family};
 	memcpy(&hop->interface, interface, sizeof(hop->interface));
 	gateway = find(&message, sizeof(route), RTA_GATEWAY, size);
-	via = find(&message, sizeof(route), RTA_VIA, sizeof(via->rtvia_family) + 16); /* of IPv4 by a host of IPv6 */
+	/* the gateway of an IPv4 route may have an IPv6 address */
+	via = find(&message, sizeof(route), RTA_VIA, sizeof(via->rtvia_family) + 16);
 	if (via) {
 		hop->family = (uint8_t)via->rtvia_family;
 		gateway = via->rtvia_addr;
@@ -152,12 +159,12 @@ static bool has_neighbours(int fd, const struct hop *hop)
 	return !(interface.ifi_flags & WITHOUT_NEIGHBOURS);
 }
 
-/* Have the kernel ask, if it does not yet. */
+/* Make the kernel resolve the neighbour. */
 static void send_nothing(const struct sockaddr *source, const struct sockaddr *destination)
 {
 	int fd = socket(destination->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	socklen_t length = soft_address_length(destination);
-	struct sockaddr_in6 from, to; /* of either family */
+	struct sockaddr_in6 from, to; /* for both families */
 
 	if (fd < 0)
 		return;

@@ -1,6 +1,6 @@
 /*
- * The networks of the host go and come.  rtnetlink(7) says that something has changed, and then all is looked at anew: what
- * is said too often, or is lost, does no harm.
+ * Changes of the host's networks. rtnetlink(7) reports that something has changed, and then everything is read again.
+ * So repeated and lost reports do no harm.
  */
 #include "soft/cm/calls.h"
 
@@ -17,11 +17,14 @@
 struct soft_cm_network {
 	struct soft_source source;
 	struct soft_cm *cm;
-	bool ran; /* one of the interfaces that have addresses did */
+	bool ran; /* an interface with addresses was running */
 };
 
-/* As rdma_rxe has it (rxe_notify of Linux): a port without a network is down.  One that never had any is up, for its own host. */
-static void tell_port(struct soft_cm_network *network, bool runs)
+/*
+ * Like rdma_rxe (rxe_notify of Linux): a port without a network is down. A port that never had one is up, for its
+ * own host.
+ */
+static void set_port_state(struct soft_cm_network *network, bool runs)
 {
 	struct soft_device *device = network->cm->device;
 
@@ -36,14 +39,14 @@ static void tell_port(struct soft_cm_network *network, bool runs)
 static void look(struct soft_cm_network *network)
 {
 	struct soft_cm *cm = network->cm;
-	struct soft_gid_news news;
+	struct soft_gid_changes changes;
 
-	if (!soft_gid_table_refresh(&cm->device->gid_table, &news))
+	if (!soft_gid_table_refresh(&cm->device->gid_table, &changes))
 		return;
-	tell_port(network, news.runs);
-	if (news.changed)
+	set_port_state(network, changes.runs);
+	if (changes.changed)
 		soft_device_raise(cm->device, SOFT_CONTEXT_GID_CHANGE);
-	if (news.vanished)
+	if (changes.vanished)
 		soft_cm_remove_interfaces(cm);
 }
 
@@ -52,13 +55,13 @@ static void ready(struct soft_source *source, uint32_t events)
 	char message[4096];
 
 	(void)events;
-	/* Also when some were lost, which is an error (ENOBUFS) once. */
+	/* Also after an overflow, which is reported once as ENOBUFS. */
 	while (recv(source->fd, message, sizeof(message), MSG_DONTWAIT) >= 0 || errno == ENOBUFS)
 		;
 	look(soft_container_of(source, struct soft_cm_network, source));
 }
 
-/* Negative where that is forbidden. */
+/* Negative where it is forbidden. */
 static int open_descriptor(void)
 {
 	struct sockaddr_nl groups = {.nl_family = AF_NETLINK, .nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR};
@@ -74,22 +77,22 @@ static int open_descriptor(void)
 int soft_cm_watch_network(struct soft_cm *cm)
 {
 	struct soft_cm_network *network;
-	struct soft_gid_news news;
+	struct soft_gid_changes changes;
 	int fd, result;
 
 	if (!soft_device_reaches_hosts(cm->device))
 		return 0;
 	fd = open_descriptor();
 	if (fd < 0)
-		return 0; /* then nobody hears of it */
+		return 0; /* changes are not reported then */
 	network = calloc(1, sizeof(*network));
 	if (!network) {
 		result = -ENOMEM;
 		goto close_descriptor;
 	}
 	network->cm = cm;
-	/* What has come between the device and this watch is no news to anybody. */
-	network->ran = soft_gid_table_refresh(&cm->device->gid_table, &news) && news.runs;
+	/* Changes between the creation of the device and this watch are not reported. */
+	network->ran = soft_gid_table_refresh(&cm->device->gid_table, &changes) && changes.runs;
 	result = soft_poller_add(&cm->fabric->poller, &network->source, fd, EPOLLIN, ready);
 	if (result)
 		goto free_network;

@@ -1,4 +1,4 @@
-/* The path between the ends of a connection: its record, and the timeouts that follow from it. */
+/* The path between the ends of a connection: its record, and the timeouts that depend on it. */
 #include "soft/cm/calls.h"
 
 #include <endian.h>
@@ -6,9 +6,9 @@
 #include "soft/objects/device.h"
 #include "soft/wire/datagram.h"
 
-#define RATE_2_5_GBPS 2 /* enum ibv_rate, of the port's width and speed */
+#define RATE_2_5_GBPS 2 /* enum ibv_rate; follows from the port's width and speed */
 
-/* The ACK timeout: a round trip and the delay of the peer's device (cm_ack_timeout of Linux). */
+/* The ACK timeout of the path: a round trip and the delay of the peer's device (cm_ack_timeout of Linux). */
 static uint8_t path_timeout(uint8_t ack_timeout)
 {
 	unsigned int timeout = ack_timeout;
@@ -31,7 +31,7 @@ void soft_id_set_gids(struct soft_id *id)
 	addr->addr.ibaddr.pkey = htobe16(SOFT_WIRE_PARTITION);
 }
 
-/* What a packet to the peer may carry.  On the own host that is the most there is. */
+/* The path MTU to the peer. Within the host it is the largest. */
 static enum ibv_mtu path_mtu(const struct soft_id *id)
 {
 	enum ibv_mtu mtu;
@@ -75,7 +75,10 @@ void soft_id_set_path(struct soft_id *id)
 	uint8_t lifetime = SOFT_CM_ACK_TIMEOUT - 1;
 
 	soft_mutex_expect(&id->cm->lock);
-	/* An ACK timeout that was set before the route gives the packet lifetime (cma_resolve_iboe_route of Linux). */
+	/*
+	 * An ACK timeout that was set before the route determines the packet lifetime (cma_resolve_iboe_route of
+	 * Linux).
+	 */
 	if (id->ack_timeout_set)
 		lifetime = id->ack_timeout ? (uint8_t)(id->ack_timeout - 1) : 0;
 	soft_id_set_path_of_lifetime(id, lifetime);
@@ -86,7 +89,7 @@ void soft_id_set_path_of_request(struct soft_id *id, const struct soft_cm_messag
 	soft_mutex_expect(&id->cm->lock);
 	soft_id_set_gids(id);
 	fill_record(id, id->path_timeout ? (uint8_t)(id->path_timeout - 1) : 0);
-	/* Both ends have the path that the request proposes (IBTA 12.7.18); nobody proposes one for datagrams. */
+	/* Both ends use the path that the request proposes (IBTA 12.7.18). SIDR requests propose none. */
 	if (request->path.mtu >= IBV_MTU_256 && request->path.mtu < id->path.mtu)
 		id->path.mtu = request->path.mtu;
 }

@@ -1,16 +1,17 @@
 /*
- * Connections by the communication id and by the queue pair number of their remote end, each with its device.  The first
- * tells a repeated REQ from a new one, the second finds a stale connection (IBTA 12.4.1, 12.9.8.3.1).
+ * Connections by remote communication id and by remote queue pair number, each with the device's GUID. The first
+ * distinguishes a repeated REQ from a new one, the second finds a stale connection (IBTA 12.4.1, 12.9.8.3.1).
  *
- * The process or the host counts as well: of two with one seed, the devices have the same GUID and draw the same numbers; and
- * nobody may pass for another one, whose GUID and numbers he has seen.  Linux compares neither.
+ * The remote process or host is compared, too. Two devices that start with the same seed have the same GUID and draw
+ * the same numbers. And another host must not send messages with the GUID and numbers of a peer. Linux compares
+ * neither.
  */
 #include "soft/cm/calls.h"
 
 #include "soft/base/random.h"
 #include "soft/ipc/ipc.h"
 
-/* A keyed hash: other hosts choose both numbers, and could make one bucket long. */
+/* A keyed hash: other hosts choose both numbers, and could fill one bucket. */
 static unsigned int bucket_of(const struct soft_cm *cm, uint64_t guid, uint32_t number)
 {
 	return (unsigned int)(soft_secret_hash(soft_secret_hash(cm->source_key, guid), number) % SOFT_PEER_BUCKETS);
@@ -23,7 +24,7 @@ static bool is_with(const struct soft_id *id, const struct soft_ipc_peer *peer_p
 	       (!between_hosts || soft_address_is_same(&id->addr.dst_addr, address));
 }
 
-/* Of those in a bucket of remote_ids. */
+/* Search a bucket of remote_ids. */
 static struct soft_id *find_id(const struct soft_id_list *bucket, uint64_t guid, uint32_t remote,
 			       const struct soft_ipc_peer *peer_process,
 			       bool between_hosts, const struct sockaddr *address)

@@ -1,4 +1,4 @@
-/* Ports of ids.  Each port space has its own, separate from the ports of sockets. */
+/* Ports of ids. Each port space has its own ports, separate from the ports of sockets. */
 #include "soft/cm/calls.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "soft/objects/device.h"
 #include "soft/wire/datagram.h"
 
-/* net.ipv4.ip_local_port_range as Linux ships it */
+/* the default of net.ipv4.ip_local_port_range */
 #define FIRST_EPHEMERAL 32768
 #define LAST_EPHEMERAL 60999
 #define FIRST_UNPRIVILEGED 1024
@@ -21,7 +21,7 @@ static struct soft_id **bucket_of(struct soft_cm *cm, int port_space, uint16_t p
 	return &cm->ports[((unsigned int)port_space * 31 + port) % SOFT_PORT_BUCKETS];
 }
 
-/* Against the ids of this process: soft_claim_check has those of others. */
+/* Check against the ids of this process; soft_claim_check checks those of other processes. */
 static int check_port(struct soft_id *id, const struct sockaddr *address, uint16_t port, bool reuse)
 {
 	struct soft_id *other = *bucket_of(id->cm, id->rdma.ps, port);
@@ -57,7 +57,7 @@ static int choose_port(struct soft_id *id, const struct sockaddr *address, uint1
 	return EADDRNOTAVAIL;
 }
 
-/* A claim that is checked against those of other processes.  own: the one that the id has. */
+/* A claim that is checked against those of other processes. own: the claim that the id has. */
 static int make_claim(struct soft_id *id, const struct soft_ipc_port *port, const struct sockaddr *address, bool shared,
 		      const struct soft_claim *own, struct soft_claim **out)
 {
@@ -85,8 +85,8 @@ static int make_claim(struct soft_id *id, const struct soft_ipc_port *port, cons
 }
 
 /*
- * Keep other processes from the port, unless ids of theirs may share it.  own: a claim of the same id, which the new one
- * replaces.
+ * Keep other processes from using the port, unless their ids may share it. own: a claim of the same id, which the new
+ * one replaces.
  */
 static int claim(struct soft_id *id, const struct sockaddr *address, bool shared)
 {
@@ -119,10 +119,10 @@ int soft_port_bind(struct soft_id *id, const struct sockaddr *address)
 	id->port_chosen = !port;
 	error = port ? check_port(id, address, port, id->reuse_address) :
 		       choose_port(id, address, &port);
-	/* A port that soft has chosen is claimed when somebody listens: connecting costs no socket. */
+	/* A port that soft has chosen is claimed when an id listens on it, so connecting costs no socket. */
 	if (!error && !id->port_chosen)
 		error = claim(id, address, id->reuse_address);
-	/* Another id may have the port since. */
+	/* Another id may have taken the port meanwhile. */
 	if (!error && id->claim) {
 		error = check_port(id, address, port, id->reuse_address);
 		if (error) {
@@ -142,8 +142,8 @@ int soft_port_bind(struct soft_id *id, const struct sockaddr *address)
 }
 
 /*
- * Where another user has the address's one UDP port, or another fabric of this user listens on the port, other hosts cannot
- * come; the own host's can.
+ * If another user has the UDP port of the address, or another fabric of this user listens on the port, other hosts
+ * cannot connect. Processes of this host can.
  */
 static int listen_for_hosts(struct soft_id *id)
 {
@@ -161,7 +161,8 @@ static int listen_for_hosts(struct soft_id *id)
 	if (soft_gid_is_this_host_only(&gid))
 		return 0;
 	soft_id_unlock_for_io(id);
-	refused = management->open(management, soft_address_is_any(address) ? NULL : &gid); /* which looks for who has the port */
+	/* finds the owner of the port */
+	refused = management->open(management, soft_address_is_any(address) ? NULL : &gid);
 	error = soft_id_relock(id, state);
 	if (error)
 		return error;
@@ -198,9 +199,9 @@ int soft_port_listen(struct soft_id *id)
 		error = claim(id, &id->addr.src_addr, false);
 	if (!error)
 		error = listen_for_hosts(id);
-	if (!error) /* another id may have bound it since */
+	if (!error) /* another id may have bound it meanwhile */
 		error = check_port(id, &id->addr.src_addr, id->port, false);
-	/* Last: who sees the name listen connects at once, and cm.lock is held from here until the id listens. */
+	/* Last: a process that sees the name connects at once, and cm.lock is held until the id listens. */
 	if (!error && id->claim)
 		error = soft_claim_listen(id->claim);
 	if (!error)

@@ -2,10 +2,11 @@
 
 #include "soft/base/fabric.h"
 
-/* IBTA 12.6.6.1: service timeout in 4.096 us * 2^code; Linux offers 24. */
+/* IBTA 12.6.6.1: service timeout in 4.096 us * 2^code; Linux sends 24. */
 #define MRA_SERVICE_TIMEOUT 24
+#define RTU_LATE_MAX (5 * SOFT_MILLISECOND) /* by legal choice */
 
-/* Send a REJ of a REQ, or of a REP, whose sender knows the id that it is for. */
+/* Send a REJ of a REQ, or of a REP from a sender that knows the id that it is for. */
 static void refuse(struct soft_cm *cm, const struct soft_cm_message *refused, uint32_t reason)
 {
 	struct soft_cm_message rej = {
@@ -36,7 +37,10 @@ static void send_mra(struct soft_id *id)
 	soft_cm_send(id->cm, &mra);
 }
 
-/* The peer uses the queue pair of a connection for a new one, so the old one is stale (IBTA 12.4.1): refuse and end it. */
+/*
+ * The peer uses the queue pair of a connection for a new one. So the old connection is stale (IBTA 12.4.1): reject the
+ * REQ and end it.
+ */
 static void end_stale(struct soft_cm *cm, const struct soft_cm_message *message,
 		      struct soft_id *stale)
 {
@@ -50,9 +54,9 @@ static void receive_req(struct soft_cm *cm, const struct soft_cm_message *req)
 	struct soft_id *child = soft_peers_find_id(cm, req);
 	struct soft_id *listener, *stale;
 
-	if (child) { /* a copy */
+	if (child) { /* a repeat */
 		if (child->state == SOFT_ID_REQ_RECEIVED && soft_half_open_may_wait(child))
-			send_mra(child); /* the first one was lost */
+			send_mra(child); /* the first MRA was lost */
 		return;
 	}
 	if (!soft_cm_make_room(cm, req))
@@ -73,7 +77,7 @@ static void receive_req(struct soft_cm *cm, const struct soft_cm_message *req)
 		soft_cm_free_unreported(child);
 		return;
 	}
-	/* The user may take long to answer: ask for time (IBTA 12.9.8.1). */
+	/* The user may take long to answer: ask the peer to wait (IBTA 12.9.8.1). */
 	if (soft_half_open_may_wait(child))
 		send_mra(child);
 }
@@ -93,7 +97,7 @@ static void receive_mra(struct soft_id *id, const struct soft_cm_message *mra)
 
 static void take_rep(struct soft_id *id, const struct soft_cm_message *rep)
 {
-	/* The passive side decides the depths.  What one end initiates the other responds to. */
+	/* The passive side decides the depths. Each end responds to what the other end initiates. */
 	id->remote_ece = rep->ece;
 	id->send_psn = rep->starting_psn;
 	id->responder_resources = rep->initiator_depth;
@@ -105,11 +109,11 @@ static void receive_rep(struct soft_id *id, const struct soft_cm_message *rep)
 {
 	struct soft_id *stale;
 
-	if (id->state == SOFT_ID_ESTABLISHED) { /* our RTU was lost */
+	if (id->state == SOFT_ID_ESTABLISHED) { /* the RTU was lost */
 		soft_cm_send_plain(id, SOFT_CM_RTU);
 		return;
 	}
-	if (id->state == SOFT_ID_REP_RECEIVED) { /* our MRA was lost */
+	if (id->state == SOFT_ID_REP_RECEIVED) { /* the MRA was lost */
 		send_mra(id);
 		return;
 	}
@@ -136,8 +140,15 @@ static void receive_rep(struct soft_id *id, const struct soft_cm_message *rep)
 	send_mra(id);
 }
 
-static void receive_rtu(struct soft_id *id)
+static void receive_rtu(struct soft_id *id, const struct soft_cm_message *rtu)
 {
+	uint64_t late = id->rtu_late;
+
+	id->rtu_late = 0;
+	if (id->state == SOFT_ID_REP_SENT && late) {
+		soft_cm_hold(id->cm, rtu, soft_legal_amount(late, RTU_LATE_MAX));
+		return;
+	}
 	if (id->state != SOFT_ID_REP_SENT ||
 	    !soft_cm_report(id, id, RDMA_CM_EVENT_ESTABLISHED, 0, NULL))
 		return;
@@ -185,7 +196,7 @@ static void receive_dreq(struct soft_id *id, const struct soft_cm_message *dreq)
 	case SOFT_ID_REP_SENT:
 	case SOFT_ID_ESTABLISHED:
 	case SOFT_ID_DREQ_SENT:
-		/* The answer is the user's rdma_disconnect (IBTA 12.9.8.3.1, and Linux). */
+		/* The user answers by rdma_disconnect (IBTA 12.9.8.3.1, and Linux). */
 		if (!soft_cm_report_disconnected(id, 0))
 			return;
 		soft_cm_answered(id);
@@ -193,7 +204,7 @@ static void receive_dreq(struct soft_id *id, const struct soft_cm_message *dreq)
 		id->state = SOFT_ID_DREQ_RECEIVED;
 		break;
 	case SOFT_ID_TIMEWAIT:
-		soft_cm_send_plain(id, SOFT_CM_DREP); /* the first one was lost */
+		soft_cm_send_plain(id, SOFT_CM_DREP); /* the first DREP was lost */
 		break;
 	default:
 		break;
@@ -208,7 +219,7 @@ static void receive_drep(struct soft_id *id)
 	soft_cm_enter_timewait(id);
 }
 
-/* Only the process or the host of the id's peer may. */
+/* Whether the message comes from the process or host of the id's peer. */
 static bool may_speak(const struct soft_id *id, const struct soft_cm_message *message)
 {
 	if (id->between_hosts != message->between_hosts || id->peer_process != message->peer_process)
@@ -217,7 +228,7 @@ static bool may_speak(const struct soft_id *id, const struct soft_cm_message *me
 	       soft_address_is_same(&id->addr.dst_addr, (const struct sockaddr *)&message->source);
 }
 
-/* The sender of a REJ for timeout may not know the id's communication id. */
+/* The sender of a REJ (timeout) may not know the id's communication id. */
 static struct soft_id *find_receiver(struct soft_cm *cm, const struct soft_cm_message *message)
 {
 	struct soft_id *id;
@@ -227,13 +238,18 @@ static struct soft_id *find_receiver(struct soft_cm *cm, const struct soft_cm_me
 	id = soft_table_find(&cm->ids, message->remote, NULL);
 	if (id && !may_speak(id, message))
 		return NULL;
-	/* From the REP on the remote id is known, and a message from another one is dropped (cm_acquire_id of Linux). */
+	/*
+	 * From the REP on the remote id is known, and a message with another one is dropped (cm_acquire_id of Linux).
+	 */
 	if (id && id->state != SOFT_ID_REQ_SENT && id->remote && id->remote != message->local)
 		return NULL;
 	return id;
 }
 
-/* No id has the connection.  A DREQ is answered, so that its sender can end (IBTA 12.9.8.3.1), or repeats it; others are late. */
+/*
+ * No id has the connection. A DREQ is answered, so that its sender can end (IBTA 12.9.8.3.1). Other messages are
+ * late.
+ */
 static void receive_lost(struct soft_cm *cm, const struct soft_cm_message *message)
 {
 	struct soft_cm_message drep = {
@@ -277,7 +293,7 @@ void soft_cm_receive(struct soft_cm *cm, const struct soft_cm_message *message)
 		receive_rep(id, message);
 		break;
 	case SOFT_CM_RTU:
-		receive_rtu(id);
+		receive_rtu(id, message);
 		break;
 	case SOFT_CM_REJ:
 		receive_rej(id, message);

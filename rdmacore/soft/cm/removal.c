@@ -1,4 +1,7 @@
-/* The device goes and comes back, its network interface changes its hardware address, the program ends: what ids and peers hear. */
+/*
+ * The device is removed and returns, its interface changes its hardware address, or the program ends: events of ids,
+ * messages to peers.
+ */
 #include "soft/cm/calls.h"
 
 #include <errno.h>
@@ -6,15 +9,15 @@
 #include "soft/objects/device.h"
 #include "soft/qp/verbs.h"
 
-/* A request that was not accepted yet reports nothing (ucma_event_handler of Linux). */
-static bool tell(struct soft_id *id, enum rdma_cm_event_type event)
+/* A request that is not accepted yet reports nothing (ucma_event_handler of Linux). */
+static bool notify_id(struct soft_id *id, enum rdma_cm_event_type event)
 {
 	return !id->unaccepted && id->rdma.channel && soft_cm_report(id, id, event, 0, NULL);
 }
 
 /*
- * As cma_process_remove of Linux: the id hears DEVICE_REMOVAL, and the kernel's half of it is destroyed, with its port and
- * connection.  The peer hears nothing, because the device is gone.
+ * Like cma_process_remove of Linux: the id gets DEVICE_REMOVAL, and the kernel's half of it is destroyed, with its
+ * port and connection. The peer gets nothing, because the device is gone.
  */
 static bool remove_id(struct soft_id *id)
 {
@@ -24,10 +27,10 @@ static bool remove_id(struct soft_id *id)
 	soft_peers_forget(id);
 	soft_port_release(id);
 	id->state = SOFT_ID_REMOVED;
-	return tell(id, RDMA_CM_EVENT_DEVICE_REMOVAL);
+	return notify_id(id, RDMA_CM_EVENT_DEVICE_REMOVAL);
 }
 
-/* rdma_rxe's device goes with its interface; this one has others. */
+/* rdma_rxe's device is removed with its interface; this device has other interfaces. */
 static bool remove_with_interface(struct soft_id *id)
 {
 	union ibv_gid source;
@@ -38,15 +41,15 @@ static bool remove_with_interface(struct soft_id *id)
 	return soft_gid_has_vanished(&id->cm->device->gid_table, &source) && remove_id(id);
 }
 
-/* As cma_netdev_change of Linux: ids that got their address with another hardware address hear of it. */
+/* Like cma_netdev_change of Linux: ids that were bound under another hardware address get ADDR_CHANGE. */
 static bool change_address(struct soft_id *id)
 {
 	return id->state != SOFT_ID_REMOVED && id->on_device &&
 	       id->hardware_address != id->cm->hardware_address &&
-	       tell(id, RDMA_CM_EVENT_ADDR_CHANGE);
+	       notify_id(id, RDMA_CM_EVENT_ADDR_CHANGE);
 }
 
-/* How many ids were told. */
+/* Returns how many ids got the event. */
 static uint32_t for_each_id(struct soft_cm *cm, bool (*act)(struct soft_id *id))
 {
 	uint32_t slot = 0, notified = 0;
@@ -126,7 +129,7 @@ int soft_cm_restore_address(struct soft_cm *cm, uint32_t *notified)
 	return result;
 }
 
-/* Each state has its last word (soft_id_leave). */
+/* Send the last message that the state requires (soft_id_leave). */
 static bool leave_host(struct soft_id *id)
 {
 	if (!id->between_hosts || id->state == SOFT_ID_DESTROYED)
@@ -137,7 +140,11 @@ static bool leave_host(struct soft_id *id)
 
 void soft_cm_leave_hosts(struct soft_cm *cm)
 {
+	struct soft_management *management = &cm->device->management;
+
 	soft_mutex_lock(&cm->lock);
 	(void)for_each_id(cm, leave_host);
 	soft_cm_unlock(cm);
+	if (management->leave)
+		management->leave(management);
 }

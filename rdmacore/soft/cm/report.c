@@ -27,7 +27,7 @@ static void set_datagram_param(struct soft_cm_event *event, const struct soft_cm
 	ud->qkey = message->qkey;
 }
 
-/* The parameters of other messages, from the receiver's view: what the peer initiates, this end responds to. */
+/* The parameters of other messages, from the receiver's view: this end responds to what the peer initiates. */
 static void set_param(struct soft_cm_event *event, const struct soft_cm_message *message)
 {
 	struct rdma_conn_param *conn = &event->rdma.param.conn;
@@ -52,7 +52,7 @@ static void set_event_param(struct soft_cm_event *event, const struct soft_cm_me
 		set_param(event, message);
 }
 
-/* Requests that are not read yet, of the listener and of the process or host that they came from. */
+/* Count unread requests, of the listener and of the process or host that sent them. */
 static void count_request(struct soft_cm_event *event, int more)
 {
 	if (event->rdma.event != RDMA_CM_EVENT_CONNECT_REQUEST)
@@ -76,7 +76,7 @@ static void push(struct soft_id *owner, struct soft_cm_event *event)
 
 static struct soft_cm_event *new_event(struct soft_id *owner, struct soft_id *id, int type, int status)
 {
-	/* Its channel may be destroyed already (soft_id_leave_channel). */
+	/* The channel may be destroyed already (soft_id_leave_channel). */
 	struct soft_cm_event *event = owner->rdma.channel ? calloc(1, sizeof(*event)) : NULL;
 
 	if (!event)

@@ -50,9 +50,9 @@ void soft_cm_send_request(struct soft_id *id)
 }
 
 /*
- * Linux waits equally long each time (ib_send_cm_req in core/cm.c, retry_send in core/mad.c), and so does soft with a
- * virtual clock.  With a real one each repeat waits up to a sixteenth longer: else thousands of requests that were dropped
- * together would be repeated together and dropped again.
+ * Linux waits equally long before each repeat (ib_send_cm_req in core/cm.c, retry_send in core/mad.c), and so does
+ * soft with a virtual clock. With a real clock each repeat waits up to a sixteenth longer. Otherwise thousands of
+ * requests that were dropped together would be repeated together and dropped again.
  */
 static uint64_t time_to_repeat(struct soft_id *id)
 {
@@ -65,7 +65,7 @@ static uint64_t time_to_repeat(struct soft_id *id)
 
 static void arm(struct soft_id *id)
 {
-	/* If the timer thread cannot be made the request is sent once, and its loss goes unnoticed. */
+	/* Without the timer thread the request is sent once, and its loss goes unnoticed. */
 	soft_timer_arm(&id->cm->fabric->timers, &id->timer, time_to_repeat(id));
 }
 
@@ -76,7 +76,7 @@ static void send_now(struct soft_id *id)
 	arm(id);
 }
 
-/* Whether nobody has answered yet, so that somebody else may. */
+/* Whether the request is unanswered, so that another process may answer it. */
 static bool may_relocate(const struct soft_id *id)
 {
 	return (id->state == SOFT_ID_REQ_SENT && !id->remote) || id->state == SOFT_ID_SIDR_SENT;
@@ -86,7 +86,7 @@ void soft_cm_repeat_request(struct soft_id *id)
 {
 	soft_mutex_expect(&id->cm->lock);
 	if (may_relocate(id) && !soft_cm_locate(id))
-		arm(id); /* as if it were lost */
+		arm(id); /* as if the request was lost */
 	else
 		send_now(id);
 }
@@ -140,13 +140,22 @@ void soft_cm_reject(struct soft_id *id, uint32_t reason, const void *private_dat
 		soft_cm_close(id);
 }
 
+/* Up to four times as long by legal choice: the time is a lower bound. */
+static uint64_t timewait(struct soft_id *id)
+{
+	uint64_t time = soft_cm_time(id->path_timeout);
+	uint64_t drawn = soft_legal_choose(&id->cm->fabric->legal.calls, CORE_LEGAL_TIMEWAIT_LONG);
+
+	return drawn ? time + soft_legal_amount(drawn, 3 * time) : time;
+}
+
 void soft_cm_enter_timewait(struct soft_id *id)
 {
 	soft_mutex_expect(&id->cm->lock);
 	soft_peers_forget(id);
 	soft_half_open_leave(id);
 	id->state = SOFT_ID_TIMEWAIT;
-	soft_timer_arm(&id->cm->fabric->timers, &id->timer, soft_cm_time(id->path_timeout));
+	soft_timer_arm(&id->cm->fabric->timers, &id->timer, timewait(id));
 }
 
 void soft_cm_send_dreq(struct soft_id *id)

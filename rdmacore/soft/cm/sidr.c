@@ -1,6 +1,6 @@
 /*
- * Datagram services (IBTA 12.11): a SIDR REQ asks for the queue pair of a port, a SIDR REP names it.  There is no
- * connection; rdma_connect ends in ESTABLISHED with the address of the queue pair, or in UNREACHABLE.
+ * Datagram services (IBTA 12.11): a SIDR REQ asks for the queue pair of a port, and a SIDR REP contains it. There is
+ * no connection. rdma_connect ends in ESTABLISHED with the address of the queue pair, or in UNREACHABLE.
  */
 #include "soft/cm/calls.h"
 

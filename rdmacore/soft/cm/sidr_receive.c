@@ -24,7 +24,7 @@ void soft_sidr_receive_request(struct soft_cm *cm, const struct soft_cm_message 
 
 	soft_mutex_expect(&cm->lock);
 	if (soft_peers_find_id(cm, request))
-		return; /* a repeat of one that is not answered yet */
+		return; /* a repeat of a request that is not answered yet */
 	if (!soft_cm_make_room(cm, request))
 		return;
 	child = soft_cm_request_child(cm, request, &listener);

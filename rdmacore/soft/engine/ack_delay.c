@@ -1,20 +1,23 @@
 /*
- * How long an acknowledgement waits (IBTA 9.7.5.1.2 lets a responder join them).
+ * How long an acknowledgement waits (IBTA 9.7.5.1.2 lets a responder coalesce them).
  *
- * It goes with the next answer that the program sends, at little cost.  Nothing would be cheaper, but whoever sends a
- * message, waits for it to complete and only then sends the next one would wait for ever.  So it is tried from time to time:
- * an answer goes without the acknowledgement.  When the next request comes nevertheless, the peer does not wait for it, and
- * one in every NEEDLESS_EVERY goes with an answer from then on, until the peer is found waiting.
+ * It is sent with the program's next answer, which costs little. Not sending it would cost nothing. But a peer that
+ * sends a message, waits for its completion and only then sends the next one would wait forever. So from time to
+ * time one answer is sent without the acknowledgement. If the next request comes nevertheless, the peer does not
+ * wait for acknowledgements. From then on one in NEEDLESS_EVERY is sent, with an answer, until the peer waits.
  *
- * Links call this that know when nothing has come for a while.  responder.lock is held.
+ * Called by links that know when nothing has come for a while. responder.lock is held.
  */
 #include "soft/engine/calls.h"
 
 #include "soft/engine/segment.h"
 
-/* Requests that one acknowledgement is for, when the peer does not wait. */
+/*
+ * Requests that one acknowledgement covers if the peer does not wait: one eighth of the default window of 128
+ * packets.
+ */
 #define NEEDLESS_EVERY 16
-/* Acknowledgements between two tries; each that fails doubles it. */
+/* Acknowledgements between two tries. Each try that fails doubles the number. */
 #define PROBE_MIN 32
 #define PROBE_MAX 1024
 

@@ -25,7 +25,7 @@ void soft_assembly_abandon(struct soft_qp *qp)
 	assembly->kind = SOFT_NO_MESSAGE;
 }
 
-/* The message that was begun cannot be ended. */
+/* The message that has begun cannot be completed. */
 static void refuse(struct soft_qp *qp, struct soft_packet *response, enum soft_syndrome syndrome,
 		   enum ibv_wc_status status)
 {
@@ -64,7 +64,8 @@ static void add_to_send(struct soft_qp *qp, const struct soft_packet *packet,
 	enum ibv_wc_status status;
 
 	if (operation == SOFT_SEND_FIRST) {
-		if (!soft_receive_take(qp, &assembly->receive)) {
+		soft_answer_order(qp);
+		if (soft_receive_stalls(qp, packet) || !soft_receive_take(qp, &assembly->receive)) {
 			soft_answer_not_ready(qp, response);
 			return;
 		}
@@ -78,7 +79,7 @@ static void add_to_send(struct soft_qp *qp, const struct soft_packet *packet,
 						      SOFT_NAK_INVALID_REQUEST :
 						      SOFT_NAK_REMOTE_OPERATIONAL;
 
-		/* The receive is at fault (IBTA 9.9.3, class E), so it completes here in every service. */
+		/* The receive is at fault (IBTA 9.9.3, class E), so it completes with an error in all services. */
 		soft_answer_refuse(qp, response, syndrome);
 		qp->responder.failed = true;
 		soft_receive_complete(qp, &assembly->receive, status, NULL);
@@ -128,7 +129,7 @@ static void add_to_write(struct soft_qp *qp, const struct soft_packet *packet,
 	}
 	part.rkey = assembly->rkey;
 	if (operation == SOFT_RDMA_WRITE_FIRST) {
-		/* The whole range is checked before any of it is written. */
+		/* The whole range is checked before the first byte is written. */
 		part.remote_address = assembly->address;
 		part.length = assembly->length;
 		if (!soft_answer_target(qp, &part, IBV_ACCESS_REMOTE_WRITE, response, &segment)) {
@@ -151,15 +152,17 @@ static void add_to_write(struct soft_qp *qp, const struct soft_packet *packet,
 		assembly->kind = SOFT_NO_MESSAGE;
 		return;
 	}
-	soft_segments_copy(&segment, packet->segments, packet->length);
+	soft_answer_place(qp, &segment, packet);
 	assembly->offset += packet->length;
 	if (last)
 		assembly->kind = SOFT_NO_MESSAGE;
-	if (immediate)
+	if (immediate) {
+		soft_answer_order(qp);
 		complete(qp, &receive, packet, SOFT_RDMA_WRITE_ONLY_IMMEDIATE, assembly->offset);
+	}
 }
 
-/* Every packet but the last one is full (IBTA 9.7.4.1.7). */
+/* All packets but the last are full (IBTA 9.7.4.1.7). */
 static bool has_right_length(const struct soft_qp *qp, const struct soft_packet *packet)
 {
 	uint32_t mtu = qp->segmentation->mtu;
@@ -175,7 +178,7 @@ static void add(struct soft_qp *qp, const struct soft_packet *packet, uint8_t ki
 	struct soft_assembly *assembly = &qp->segmentation->assembly;
 	bool first = (packet->opcode & SOFT_OPERATION) == kind;
 
-	/* Without acknowledgements a first packet begins a new message, whatever was before it (IBTA 9.8.2.2). */
+	/* Without acknowledgements a first packet begins a new message, whatever precedes it (IBTA 9.8.2.2). */
 	if (first && qp->service != SOFT_RELIABLE_CONNECTION)
 		soft_assembly_abandon(qp);
 	if (assembly->kind != (first ? SOFT_NO_MESSAGE : kind) || !has_right_length(qp, packet)) {
@@ -188,7 +191,7 @@ static void add(struct soft_qp *qp, const struct soft_packet *packet, uint8_t ki
 		add_to_write(qp, packet, response);
 }
 
-/* Whether a single packet is not longer than the MTU, and a WRITE as long as its RETH says. */
+/* Whether a single packet is not longer than the MTU, and a WRITE is as long as its RETH says. */
 static bool fits(const struct soft_qp *qp, const struct soft_packet *packet)
 {
 	switch ((enum soft_operation)(packet->opcode & SOFT_OPERATION)) {
@@ -255,7 +258,7 @@ bool soft_assembly_answer(struct soft_qp *qp, const struct soft_packet *packet,
 
 	soft_lock_expect(&qp->responder.lock);
 	if (response->syndrome != SOFT_ACK) {
-		/* The requester goes back over it, so the packets behind it are sent again without another NAK. */
+		/* The requester goes back to it, so the following packets are repeated without another NAK. */
 		qp->responder.nak_sent = true;
 	} else if (packet->opcode == SOFT_RDMA_READ_REQUEST) {
 		begin_stream(qp, packet, false);
@@ -265,7 +268,7 @@ bool soft_assembly_answer(struct soft_qp *qp, const struct soft_packet *packet,
 			soft_ack_delay_request(segmentation);
 		return false;
 	}
-	/* Every response acknowledges all before it (IBTA 9.7.5.1.2). */
+	/* Each response acknowledges all requests before it (IBTA 9.7.5.1.2). */
 	soft_ack_delay_acknowledged(segmentation);
 	return packet->opcode != SOFT_RDMA_READ_REQUEST || response->syndrome != SOFT_ACK;
 }
@@ -286,7 +289,7 @@ bool soft_assembly_repeat(struct soft_qp *qp, const struct soft_packet *packet,
 		response->msn = qp->responder.msn;
 		return soft_atomic_replay(qp, packet, response);
 	default:
-		/* The peer did not get the acknowledgement, or not in time. */
+		/* The peer did not get the acknowledgement in time. */
 		soft_ack_delay_end(qp->segmentation);
 		qp->segmentation->ack_pending = true;
 		return false;
@@ -395,5 +398,6 @@ void soft_segmentation_stop(struct soft_qp *qp)
 	segmentation->answered = 0;
 	segmentation->window = segmentation->window_limit;
 	segmentation->retrying = false;
+	segmentation->credited = false;
 	segmentation->timed = segmentation->prolonged = false;
 }

@@ -1,6 +1,6 @@
 /*
- * Atomics (IBTA 9.7.3.3): done with the processor's own instructions, so that they are atomic to other
- * queue pairs, other devices and the target's threads alike.
+ * Atomics (IBTA 9.7.3.3) are executed by the processor's atomic instructions. So they are atomic for other queue
+ * pairs, other devices and the target's threads.
  */
 #include "soft/engine/calls.h"
 
@@ -21,7 +21,7 @@ void soft_atomic_execute(struct soft_qp *qp, const struct soft_packet *packet, v
 		before = __atomic_fetch_add(word, packet->operand, __ATOMIC_SEQ_CST);
 	} else {
 		before = packet->compare;
-		/* before becomes what was there when that is something else. */
+		/* If the comparison fails, before becomes the present value. */
 		__atomic_compare_exchange_n(word, &before, packet->operand, false, __ATOMIC_SEQ_CST,
 					    __ATOMIC_SEQ_CST);
 	}

@@ -1,20 +1,24 @@
-// Package engine is the transport (IBTA chapter 9): the requester and the responder of a queue pair, which give and
-// take packets, cut messages into packets and put them together, and move the queue pair between its states.  It does
-// no I/O and makes no system call.
+// Package engine is the transport (IBTA chapter 9): the requester and the responder of a queue pair. They take and give
+// packets, cut messages into packets and reassemble them, and change the states of the queue pair. The engine does no
+// I/O and makes no system call.
 //
 // # Files
 //
-// From the top; each calls only those further down.
+// From the top; each calls only those below it.
 //
-//   - state: entering a state
-//   - responder: executes the requests of the peer
+//   - state: both halves enter a state
+//   - responder: executes requests of the peer
 //   - assembly: the responder's half of messages that are cut into packets
-//   - receive, requester: receives that messages use; the send queue is worked off
+//   - receive: the receives that messages use
+//   - requester: sends the send queue
 //   - segment: the requester's half of messages that are cut into packets
 //   - ack_delay: how long an acknowledgement waits
+//   - credits: receives that acknowledgements announce, by legal choice
 //   - target: the shared queue of a request over an extended connection
-//   - answer, atomic, request: responses, atomics, and the packet of a send request
-//   - calls: all but answer and segment declared
+//   - answer: beginnings of responses, and NAKs
+//   - atomic: atomics
+//   - request: the packet of a send request
+//   - calls: the functions of all but answer and segment
 package engine
 
 // #cgo CFLAGS: -I${SRCDIR}/../.. -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror

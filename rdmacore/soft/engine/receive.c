@@ -12,6 +12,36 @@
 
 #define SHORT 1024 /* bytes that are copied while the completion queue is locked */
 
+/* The receive of a shared queue that an abandoned message left; false when there is none. */
+static bool take_held(struct soft_qp *qp, struct soft_receive *receive)
+{
+	struct soft_assembly *assembly = &qp->segmentation->assembly;
+	bool held = assembly->holds;
+
+	soft_lock_expect(&qp->responder.lock);
+	if (held && receive != &assembly->receive) {
+		*receive = assembly->receive;
+		receive->sge = receive->copy;
+	}
+	assembly->holds = false;
+	return held;
+}
+
+bool soft_receive_stalls(struct soft_qp *qp, const struct soft_packet *packet)
+{
+	struct soft_qp_legal *legal;
+
+	soft_lock_expect(&qp->responder.lock);
+	if (!soft_qp_device(qp)->legal)
+		return false;
+	legal = &qp->legal;
+	if (!legal->peer_retries || legal->stalled == packet->psn || qp->service != SOFT_RELIABLE_CONNECTION ||
+	    !soft_legal_choose(&legal->draws, CORE_LEGAL_RNR))
+		return false;
+	legal->stalled = packet->psn;
+	return true;
+}
+
 bool soft_receive_take(struct soft_qp *qp, struct soft_receive *receive)
 {
 	struct soft_receive_queue *queue = &qp->receive;
@@ -19,19 +49,19 @@ bool soft_receive_take(struct soft_qp *qp, struct soft_receive *receive)
 
 	soft_lock_expect(&qp->responder.lock);
 	if (qp->srq)
-		return (qp->segmentation && soft_segment_take_held(qp, receive)) ||
+		return (qp->segmentation && take_held(qp, receive)) ||
 		       soft_srq_take(qp->srq, receive);
 	if (queue->consumed == queue->posted_seen) {
 		queue->posted_seen = atomic_load_explicit(&queue->posted, memory_order_acquire);
 		if (queue->consumed == queue->posted_seen)
 			return false;
 	}
-	/* It keeps its place in the ring until its completion is polled. */
+	/* It stays in the ring until its completion is polled. */
 	wqe = soft_recv_wqe(queue, queue->consumed);
 	receive->wr_id = wqe->wr_id;
 	receive->num_sge = wqe->num_sge;
 	receive->sge = wqe->sge;
-	/* Another processor wrote the next one: fetch it now, so that the next message need not wait. */
+	/* Another processor wrote the next receive: prefetch it, so that the next message does not wait. */
 	if (queue->consumed + 1 != queue->posted_seen)
 		__builtin_prefetch(soft_recv_wqe(queue, queue->consumed + 1));
 	return true;
@@ -42,7 +72,10 @@ static void fill(struct soft_cqe *entry, struct soft_qp *qp, const struct soft_r
 {
 	struct ibv_wc *wc = &entry->wc;
 
-	/* With a shared queue its own queue is empty, and making room there does nothing.  A target may end before this. */
+	/*
+	 * With a shared queue its own queue is empty, so making room has no effect. A target may be destroyed before
+	 * the poll.
+	 */
 	entry->receiver = qp->target ? NULL : qp;
 	*wc = (struct ibv_wc){
 		.wr_id = receive->wr_id,
@@ -68,7 +101,7 @@ static void fill(struct soft_cqe *entry, struct soft_qp *qp, const struct soft_r
 	}
 }
 
-/* In the entry that soft_cq_begin gave. */
+/* Complete in the entry that soft_cq_begin returned. */
 static inline void complete(struct soft_qp *qp, const struct soft_receive *receive, enum ibv_wc_status status,
 			    const struct soft_packet *packet, struct soft_cq *cq, struct soft_cqe *entry)
 {
@@ -78,7 +111,7 @@ static inline void complete(struct soft_qp *qp, const struct soft_receive *recei
 		fill(entry, qp, receive, status, packet);
 		soft_cq_end(cq, entry, status != IBV_WC_SUCCESS || (packet && packet->solicited));
 	} else if (packet) {
-		/* A queue pair that loses a completion cannot go on (IBTA 10.10.2.2). */
+		/* A queue pair that loses a completion must fail (IBTA 10.10.2.2). */
 		qp->responder.failed = true;
 		soft_qp_raise(qp, SOFT_QP_FATAL_EVENT, true);
 	}
@@ -107,7 +140,7 @@ void soft_receive_deliver(struct soft_qp *qp, const struct soft_receive *receive
 		return;
 	}
 	/*
-	 * Taking a lock waits for all earlier stores (soft/base/lock.h).  With the lock taken first, payload and completion
+	 * Taking a lock waits for all earlier stores (soft/base/lock.h). With the lock taken first, payload and completion
 	 * reach the polling processor together, not one after the other.
 	 */
 	entry = soft_cq_begin(cq);

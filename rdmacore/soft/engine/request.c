@@ -20,7 +20,7 @@ static inline bool translate(struct soft_qp *qp, struct soft_send_wqe *wqe, uint
 		const struct ibv_sge *sge = &wqe->sge[index];
 		void *address;
 
-		/* A zero-length entry refers to no memory, so its key is not looked at. */
+		/* An entry of length zero refers to no memory, so its key is not checked. */
 		if (!sge->length)
 			continue;
 		address = soft_mr_table_translate(memory, pd, sge->lkey, sge->addr, sge->length,
@@ -33,7 +33,7 @@ static inline bool translate(struct soft_qp *qp, struct soft_send_wqe *wqe, uint
 	return true;
 }
 
-/* The destination of a datagram, and the GRH that arrives before its payload. */
+/* The destination of a datagram, and the GRH before its payload. */
 static enum ibv_wc_status address_datagram(struct soft_qp *qp, const struct soft_send_wqe *wqe,
 					   struct soft_packet *packet)
 {
@@ -44,7 +44,7 @@ static enum ibv_wc_status address_datagram(struct soft_qp *qp, const struct soft
 	if (ah->ibv.pd != qp->ibv.pd) /* IBTA 10.2.2.2 */
 		return IBV_WC_LOC_QP_OP_ERR;
 	packet->destination = wqe->remote_qp_num;
-	/* The highest bit asks for the queue pair's own key (IBTA 10.2.5). */
+	/* The highest bit selects the queue pair's own key (IBTA 10.2.5). */
 	packet->queue_key = wqe->queue_key >> 31 ? qp->attr.qkey : wqe->queue_key;
 	packet->service_level = ah->attr.sl;
 	packet->ah = ah;
@@ -83,7 +83,7 @@ enum ibv_wc_status soft_request_build(struct soft_qp *qp, struct soft_send_wqe *
 	if (wqe->traits & SOFT_SHARED)
 		packet->shared_queue = *soft_request_shared_queue(&qp->requester, wqe);
 	if (wqe->traits & SOFT_RESPONDS) {
-		/* None may ever be outstanding: IBTA 10.8.2, initiator depth 0. */
+		/* None may be outstanding: IBTA 10.8.2, initiator depth 0. */
 		if (!qp->attr.max_rd_atomic)
 			return IBV_WC_LOC_QP_OP_ERR;
 		if (wqe->traits & SOFT_ATOMIC) {

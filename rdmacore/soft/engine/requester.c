@@ -14,20 +14,23 @@
 
 #define RNR_RETRY_FOR_EVER 7 /* IBTA 9.7.5.2.8 */
 
-/* Compiled twice: with segmentation NULL, so that the local link pays nothing for it, and with that of the queue pair. */
+/* Compiled twice: with segmentation NULL, so that the local link does not pay for it, and with the queue pair's. */
 #define FOR_BOTH_LINKS static inline __attribute__((always_inline))
 #define FOR_PARTS static __attribute__((noinline))
 
 int soft_requester_init(struct soft_qp *qp)
 {
 	struct soft_requester *requester = &qp->requester;
-	/* At least one entry, where a BIND_MW has its binding; behind the list, the operand that an atomic compares with. */
+	/*
+	 * At least one entry, which a BIND_MW uses for its binding; after the list, the value that an atomic compares
+	 * with.
+	 */
 	size_t entries_at_most = qp->cap.max_send_sge ? qp->cap.max_send_sge : 1;
 	size_t list = entries_at_most * sizeof(struct ibv_sge) + sizeof(uint64_t);
 	size_t inlined = qp->cap.max_inline_data;
-	size_t shared = qp->xrc == SOFT_INITIATOR ? sizeof(uint64_t) : 0; /* at the end: the number of a shared queue */
+	size_t shared = qp->xrc == SOFT_INITIATOR ? sizeof(uint64_t) : 0; /* the number of a shared queue, at the end */
 	size_t stride = sizeof(struct soft_send_wqe) + (list > inlined ? list : inlined) + shared;
-	uint32_t entries = qp->cap.max_send_wr ? qp->cap.max_send_wr : 1; /* a power of two (soft_places) */
+	uint32_t entries = qp->cap.max_send_wr ? qp->cap.max_send_wr : 1; /* a power of two (soft_ring_slots) */
 
 	requester->stride = (uint32_t)((stride + SOFT_CACHE_LINE - 1) & ~(SOFT_CACHE_LINE - 1ul));
 	requester->size = qp->cap.max_send_wr;
@@ -42,7 +45,7 @@ int soft_requester_init(struct soft_qp *qp)
 	return 0;
 }
 
-/* The request is over and holds its address handle no more. */
+/* The request has ended: release its address handle. */
 static inline void release(const struct soft_qp *qp, struct soft_send_wqe *wqe)
 {
 	if (qp->service == SOFT_UNRELIABLE_DATAGRAM)
@@ -77,7 +80,7 @@ static uint32_t later(uint32_t a, uint32_t b)
 	return (int32_t)(a - b) > 0 ? a : b;
 }
 
-/* In SQD with everything that was sent answered, raise SQ_DRAINED (IBTA 10.3.1.5). */
+/* In SQD, if all sent requests are answered, raise SQ_DRAINED (IBTA 10.3.1.5). */
 static void check_drained(struct soft_qp *qp)
 {
 	struct soft_requester *requester = &qp->requester;
@@ -103,7 +106,7 @@ static void push_completion(struct soft_qp *qp, const struct soft_send_wqe *wqe,
 		};
 		soft_cq_end(cq, entry, status != IBV_WC_SUCCESS);
 	} else if (status != IBV_WC_WR_FLUSH_ERR) {
-		/* A queue pair that loses a completion cannot go on (IBTA 10.10.2.2). */
+		/* A queue pair that loses a completion must fail (IBTA 10.10.2.2). */
 		atomic_store_explicit(&qp->state, IBV_QPS_ERR, memory_order_relaxed);
 		soft_async_raise_once(qp->ibv.context, &qp->events[SOFT_QP_FATAL_EVENT]);
 	}
@@ -124,13 +127,13 @@ static inline void complete(struct soft_qp *qp, enum ibv_wc_status status)
 }
 
 /*
- * The oldest request failed, and with it the queue pair; in a service without acknowledgements its send
- * queue alone (IBTA 10.3.1.6, 10.3.1.7).
+ * The oldest request failed, so the queue pair fails; in a service without acknowledgements only its send queue (IBTA
+ * 10.3.1.6, 10.3.1.7).
  */
 static void fail(struct soft_qp *qp, enum ibv_wc_status status)
 {
 	complete(qp, status);
-	if (soft_qp_state(qp) == IBV_QPS_ERR) /* there was no room for that completion */
+	if (soft_qp_state(qp) == IBV_QPS_ERR) /* the completion queue had no room */
 		return;
 	if (qp->service == SOFT_RELIABLE_CONNECTION) {
 		atomic_store_explicit(&qp->state, IBV_QPS_ERR, memory_order_relaxed);
@@ -141,8 +144,8 @@ static void fail(struct soft_qp *qp, enum ibv_wc_status status)
 }
 
 /*
- * Whether a request must wait: for answers to others (fence, max_rd_atomic), or to be executed without a packet.  begun: a
- * part of it was sent.
+ * Whether a request must wait: for answers to others (fence, max_rd_atomic), or because it is executed without a
+ * packet. begun: a part of it was sent.
  */
 static bool must_wait(struct soft_qp *qp, const struct soft_send_wqe *wqe, bool begun)
 {
@@ -157,7 +160,7 @@ FOR_BOTH_LINKS bool next(struct soft_qp *qp, struct soft_segmentation *segmentat
 {
 	struct soft_requester *requester = &qp->requester;
 	enum ibv_qp_state state = soft_qp_state(qp);
-	/* Part of the message before transmitted was sent, and the rest is next. */
+	/* A part of the message before transmitted was sent; the rest is next. */
 	bool begun = segmentation && segmentation->cursor;
 	uint32_t index = requester->transmitted - begun;
 	struct soft_send_wqe *wqe;
@@ -170,11 +173,11 @@ FOR_BOTH_LINKS bool next(struct soft_qp *qp, struct soft_segmentation *segmentat
 	wqe = soft_send_wqe(requester, index);
 	if ((wqe->traits || wqe->flags & IBV_SEND_FENCE) && must_wait(qp, wqe, begun))
 		return false;
-	if (segmentation && !soft_segment_may_send(qp, wqe))
+	if (segmentation && !(soft_segment_may_send(qp, wqe) && (begun || soft_credits_allow(qp, index))))
 		return false;
 	status = soft_request_build(qp, wqe, packet);
 	if (status != IBV_WC_SUCCESS) {
-		/* Completions are in order, so it fails once all before it are answered. */
+		/* Completions are in order, so it fails after all earlier ones are answered. */
 		if (requester->completed == index)
 			fail(qp, status);
 		return false;
@@ -218,7 +221,7 @@ bool soft_requester_begin_local(struct soft_qp *qp)
 	struct soft_send_wqe *wqe = soft_send_wqe(requester, requester->completed);
 
 	soft_lock_expect(&qp->requester.lock);
-	/* In order: all before it are answered. */
+	/* In order: all earlier requests are answered. */
 	if (requester->completed == requester->posted ||
 	    requester->completed != requester->transmitted || requester->wait != SOFT_WAIT_NONE ||
 	    soft_qp_state(qp) != IBV_QPS_RTS ||
@@ -240,7 +243,7 @@ bool soft_requester_end_local(struct soft_qp *qp, uint32_t seq)
 	enum soft_mw_result result = SOFT_MW_BOUND;
 
 	soft_lock_expect(&qp->requester.lock);
-	/* It was flushed or reset meanwhile; what waits now was begun by another thread. */
+	/* It was flushed or reset meanwhile, and another thread has begun the present one. */
 	if (requester->wait != SOFT_WAIT_LOCAL || requester->mw_op_seq != seq)
 		return false;
 	if (wqe->opcode == IBV_WR_BIND_MW)
@@ -263,14 +266,14 @@ void soft_requester_drain(struct soft_qp *qp, bool event)
 	struct soft_requester *requester = &qp->requester;
 
 	soft_lock_expect(&qp->requester.lock);
-	/* A BIND_MW or LOCAL_INV that has begun is finished, too. */
+	/* A BIND_MW or LOCAL_INV that has begun completes, too. */
 	requester->drain_until = later(requester->transmitted + (requester->wait == SOFT_WAIT_LOCAL),
 				       requester->resend_until);
 	requester->drain_event = event;
 	check_drained(qp);
 }
 
-/* Requests were answered: retries begin anew, and the timer is for the oldest that is left. */
+/* Requests were answered: reset the retries, and restart the timer for the oldest one that is left. */
 FOR_BOTH_LINKS void progress(struct soft_qp *qp, struct soft_segmentation *segmentation)
 {
 	struct soft_requester *requester = &qp->requester;
@@ -288,8 +291,8 @@ FOR_BOTH_LINKS void progress(struct soft_qp *qp, struct soft_segmentation *segme
 }
 
 /*
- * Everything before psn is acknowledged.  False when that includes a READ or an atomic without its response, which was
- * lost and must be asked for again (IBTA 9.7.5.1.1).
+ * All packets before psn are acknowledged. False if that includes a READ or an atomic without a response, which was
+ * lost and must be requested again (IBTA 9.7.5.1.1).
  */
 FOR_BOTH_LINKS bool complete_until(struct soft_qp *qp, struct soft_segmentation *segmentation, uint32_t psn)
 {
@@ -315,7 +318,7 @@ FOR_BOTH_LINKS bool complete_until(struct soft_qp *qp, struct soft_segmentation 
 	return whole;
 }
 
-/* Send everything from the oldest unanswered request again. */
+/* Send all requests again, from the oldest unanswered one on. */
 static void go_back(struct soft_qp *qp)
 {
 	struct soft_requester *requester = &qp->requester;
@@ -358,7 +361,7 @@ static void retry(struct soft_qp *qp)
 	go_back(qp);
 }
 
-/* A packet did not arrive, as a NAK says or a gap in the answers shows. */
+/* A packet was lost, as a NAK or a gap in the responses shows. */
 static void lost(struct soft_qp *qp)
 {
 	/* Answers to packets sent before the last retry report the same loss again. */
@@ -388,7 +391,7 @@ static void negative_acknowledge(struct soft_qp *qp, uint8_t syndrome)
 	}
 }
 
-/* A packet of a READ response came. */
+/* A packet of a READ response has arrived. */
 static void part_arrives(struct soft_qp *qp, const struct soft_packet *packet)
 {
 	struct soft_requester *requester = &qp->requester;
@@ -416,7 +419,7 @@ static void part_arrives(struct soft_qp *qp, const struct soft_packet *packet)
 	}
 }
 
-/* The response to a READ or an atomic came in one packet. */
+/* The response to a READ or an atomic has arrived in one packet. */
 static void response_arrives(struct soft_qp *qp, const struct soft_packet *packet)
 {
 	struct soft_requester *requester = &qp->requester;
@@ -427,7 +430,7 @@ static void response_arrives(struct soft_qp *qp, const struct soft_packet *packe
 	struct soft_packet own;
 
 	own.num_segments = 0;
-	if (wqe->psn != packet->psn) /* of a request that is complete */
+	if (wqe->psn != packet->psn) /* its request is complete already */
 		return;
 	if (traits & SOFT_NO_RESPONSE_DATA && !atomic && !packet->length) {
 		complete(qp, IBV_WC_SUCCESS);
@@ -456,7 +459,9 @@ FOR_BOTH_LINKS void receive(struct soft_qp *qp, struct soft_segmentation *segmen
 
 	if (segmentation && soft_segment_is_stray(qp, packet))
 		return;
-	/* Every response acknowledges all before it (IBTA 9.7.5.1.2). */
+	if (segmentation && positive)
+		soft_credits_learn(qp, packet);
+	/* Each response acknowledges all requests before it (IBTA 9.7.5.1.2). */
 	if (!complete_until(qp, segmentation,
 			    positive ? (packet->psn + 1) & SOFT_PSN_MASK : packet->psn)) {
 		lost(qp);

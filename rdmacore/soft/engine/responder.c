@@ -26,10 +26,11 @@ void soft_responder_reset(struct soft_qp *qp)
 	qp->responder.msn = 0;
 	qp->responder.nak_sent = false;
 	qp->responder.failed = false;
+	qp->responder.awaits_rtu = false;
 	free(qp->responder.results);
 	qp->responder.results = NULL;
 	qp->responder.result_count = 0;
-	if (qp->ibv.recv_cq) /* no end of an extended connection has one of its own */
+	if (qp->ibv.recv_cq) /* neither end of an extended connection has one of its own */
 		soft_cq_disown(soft_cq(qp->ibv.recv_cq), qp);
 	soft_receive_queue_reset(&qp->receive);
 }
@@ -55,7 +56,7 @@ static void execute_send(struct soft_qp *qp, const struct soft_packet *packet,
 	struct soft_receive receive;
 	enum ibv_wc_status status;
 
-	if (!soft_receive_take(qp, &receive)) {
+	if (soft_receive_stalls(qp, packet) || !soft_receive_take(qp, &receive)) {
 		soft_answer_not_ready(qp, response);
 		return;
 	}
@@ -83,7 +84,7 @@ static void execute_write(struct soft_qp *qp, const struct soft_packet *packet,
 	struct soft_segment segment;
 
 	if (soft_answer_target(qp, packet, IBV_ACCESS_REMOTE_WRITE, response, &segment))
-		soft_segments_copy(&segment, packet->segments, packet->length);
+		soft_answer_place(qp, &segment, packet);
 }
 
 static void execute_write_immediate(struct soft_qp *qp, const struct soft_packet *packet,
@@ -92,14 +93,14 @@ static void execute_write_immediate(struct soft_qp *qp, const struct soft_packet
 	struct soft_receive receive;
 	struct soft_segment segment;
 
-	if (!soft_receive_take(qp, &receive)) {
+	if (soft_receive_stalls(qp, packet) || !soft_receive_take(qp, &receive)) {
 		soft_answer_not_ready(qp, response);
 		return;
 	}
 	if (soft_answer_target(qp, packet, IBV_ACCESS_REMOTE_WRITE, response, &segment)) {
 		soft_receive_deliver(qp, &receive, packet, &segment);
 	} else if (qp->srq) {
-		/* It was taken out of the shared queue, so its memory goes back to the user here. */
+		/* It was taken from the shared queue, so its memory is returned to the user here. */
 		soft_receive_complete(qp, &receive, IBV_WC_WR_FLUSH_ERR, NULL);
 	}
 }
@@ -126,14 +127,14 @@ static void execute_atomic(struct soft_qp *qp, const struct soft_packet *packet,
 	}
 	if (!soft_answer_target(qp, packet, IBV_ACCESS_REMOTE_ATOMIC, response, &segment))
 		return;
-	/* The memory behind an aligned iova need not be aligned. */
+	/* An aligned iova may refer to memory that is not aligned. */
 	if ((uintptr_t)segment.address % sizeof(uint64_t))
 		soft_answer_refuse(qp, response, SOFT_NAK_INVALID_REQUEST);
 	else
 		soft_atomic_execute(qp, packet, segment.address, response);
 }
 
-/* An ATOMIC_WRITE or a FLUSH is done: a READ response of no bytes (IBTA annex A19). */
+/* An ATOMIC_WRITE or a FLUSH is answered by a READ response without payload (IBTA annex A19). */
 static void answer_placed(struct soft_packet *response)
 {
 	response->opcode = SOFT_RDMA_READ_RESPONSE_ONLY;
@@ -155,13 +156,13 @@ static void execute_atomic_write(struct soft_qp *qp, const struct soft_packet *p
 	}
 	if (!soft_answer_target(qp, packet, IBV_ACCESS_REMOTE_WRITE, response, &segment))
 		return;
-	if ((uintptr_t)segment.address % sizeof(word)) { /* as of other atomics */
+	if ((uintptr_t)segment.address % sizeof(word)) { /* like other atomics */
 		soft_answer_refuse(qp, response, SOFT_NAK_INVALID_REQUEST);
 		return;
 	}
 	value = (struct soft_segment){&word, sizeof(word)};
 	soft_segments_copy(&value, packet->segments, sizeof(word));
-	/* Release: a thread that sees this word sees all that was written before it (IBTA annex A19). */
+	/* Release: a thread that sees this word sees all earlier writes (IBTA annex A19). */
 	soft_page_guard_begin();
 	__atomic_store_n((uint64_t *)segment.address, word, __ATOMIC_RELEASE);
 	soft_page_guard_end();
@@ -169,8 +170,8 @@ static void execute_atomic_write(struct soft_qp *qp, const struct soft_packet *p
 }
 
 /*
- * All that was written there before is visible from now on (IBTA annex A19).  The memory is not persistent, so no region
- * grants that placement.
+ * All earlier writes are visible from now on (IBTA annex A19). The memory is not persistent, so no region grants
+ * that placement.
  */
 static void execute_flush(struct soft_qp *qp, const struct soft_packet *packet,
 			  struct soft_packet *response)
@@ -194,7 +195,7 @@ static void execute_flush(struct soft_qp *qp, const struct soft_packet *packet,
 	whole.remote_address = packet->remote_address;
 	whole.length = packet->length;
 	if (packet->selectivity == CORE_FLUSH_MR) {
-		/* It names a region, so the key is checked even when the region is empty. */
+		/* It names a region, so the key is checked even if the region is empty. */
 		soft_mr_table_extent(&soft_qp_device(qp)->memory, packet->rkey, &whole.remote_address, &whole.length);
 		if (!soft_answer_reach(qp, &whole, access)) {
 			soft_answer_refuse(qp, response, SOFT_NAK_REMOTE_ACCESS);
@@ -221,6 +222,8 @@ static void execute_read(struct soft_qp *qp, const struct soft_packet *packet,
 static void execute(struct soft_qp *qp, const struct soft_packet *packet,
 		    struct soft_packet *response)
 {
+	if ((packet->opcode & SOFT_OPERATION) != SOFT_RDMA_WRITE_ONLY)
+		soft_answer_order(qp);
 	switch ((enum soft_operation)(packet->opcode & SOFT_OPERATION)) {
 	case SOFT_SEND_ONLY:
 	case SOFT_SEND_ONLY_IMMEDIATE:
@@ -252,12 +255,17 @@ static void execute(struct soft_qp *qp, const struct soft_packet *packet,
 	}
 }
 
-/* A duplicate: READ again, answer an atomic as before; anything else was done already (IBTA 9.7.5.1.4). */
+/*
+ * A duplicate: execute a READ again, and repeat the answer to an atomic. Other requests were executed already (IBTA
+ * 9.7.5.1.4).
+ */
 static bool answer_again(struct soft_qp *qp, const struct soft_packet *packet, struct soft_packet *response)
 {
 	soft_answer_begin(qp, response, qp->responder.psn - 1);
 	if (packet->opcode == SOFT_ATOMIC_WRITE || packet->opcode == SOFT_FLUSH) {
-		/* Not executed again: another request may have written there since, and flushed memory stays flushed. */
+		/*
+		 * Not executed again: another request may have written there since, and flushed memory stays flushed.
+		 */
 		response->psn = packet->psn;
 		answer_placed(response);
 		return true;
@@ -282,7 +290,7 @@ bool soft_responder_receive(struct soft_qp *qp, const struct soft_packet *packet
 	soft_lock_expect(&qp->responder.lock);
 	if (!soft_qp_receives(qp) || responder->failed || (packet->opcode & SOFT_SERVICE) != qp->service)
 		return false;
-	/* Without acknowledgements a gap loses the message it is in, and the next one begins anew (IBTA 9.8.2.2). */
+	/* Without acknowledgements a gap loses its message, and the next message begins (IBTA 9.8.2.2). */
 	if (qp->service != SOFT_RELIABLE_CONNECTION) {
 		if (qp->segmentation && ahead)
 			soft_assembly_abandon(qp);
@@ -294,7 +302,7 @@ bool soft_responder_receive(struct soft_qp *qp, const struct soft_packet *packet
 	}
 	soft_answer_begin(qp, response, responder->psn);
 	if (ahead > 0) {
-		/* One NAK a gap: IBTA 9.7.5.2.8 */
+		/* One NAK for each gap: IBTA 9.7.5.2.8 */
 		response->syndrome = SOFT_NAK_SEQUENCE;
 		soft_count(soft_qp_device(qp), SOFT_COUNT_OUT_OF_SEQUENCE);
 		if (responder->nak_sent)
@@ -304,8 +312,10 @@ bool soft_responder_receive(struct soft_qp *qp, const struct soft_packet *packet
 		return true;
 	}
 	/* The peer is in RTS, and its RTU is late or lost (IBTA 11.6.3.1, Communication Established). */
-	if (soft_qp_state(qp) == IBV_QPS_RTR)
+	if (soft_qp_state(qp) == IBV_QPS_RTR || responder->awaits_rtu) {
+		responder->awaits_rtu = false;
 		soft_qp_raise(qp, SOFT_QP_ESTABLISHED_EVENT, true);
+	}
 	if (!qp->segmentation || soft_assembly_is_request(qp, packet, response))
 		execute(qp, packet, response);
 	if (qp->service != SOFT_RELIABLE_CONNECTION) {
@@ -337,10 +347,10 @@ bool soft_target_receive(struct soft_qp *qp, const struct soft_packet *packet, s
 	soft_lock_expect(&qp->responder.lock);
 	if (!soft_qp_receives(qp) || responder->failed)
 		return false;
-	/* A packet behind a gap is not looked at, but for its number. */
+	/* Of a packet after a gap only the number is read. */
 	if (soft_target_enter(qp, packet->shared_queue) || ahead > 0)
 		return soft_responder_receive(qp, packet, response);
-	if (ahead < 0) /* it was executed before, and its queue is gone */
+	if (ahead < 0) /* it was executed before, and its queue is destroyed */
 		return false;
 	soft_answer_begin(qp, response, responder->psn);
 	soft_answer_refuse(qp, response, SOFT_NAK_INVALID_REQUEST);

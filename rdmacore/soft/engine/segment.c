@@ -3,8 +3,8 @@
 #include "soft/engine/calls.h"
 #include "soft/wire/datagram.h"
 
-/* Which packet of its message is sent next. */
-static uint32_t place_in_message(const struct soft_qp *qp)
+/* The packet of its message that is sent next. */
+static uint32_t packet_index(const struct soft_qp *qp)
 {
 	const struct soft_segmentation *segmentation = qp->segmentation;
 
@@ -13,7 +13,7 @@ static uint32_t place_in_message(const struct soft_qp *qp)
 	return qp->requester.transmitted == qp->requester.completed ? segmentation->answered : 0;
 }
 
-/* How many packets before that one are not answered. */
+/* The number of unanswered packets before that one. */
 static uint32_t unanswered(struct soft_qp *qp, uint32_t psn)
 {
 	const struct soft_send_wqe *oldest = soft_send_wqe(&qp->requester, qp->requester.completed);
@@ -27,17 +27,17 @@ static bool is_read(uint8_t traits)
 }
 
 /*
- * A READ of many packets is asked for in parts.  A responder sends a whole response at once, Linux's without a look at what
- * comes meanwhile, and what the receiver has no room for is lost, the next time as well.  Each part is a READ to the
- * responder, with the sequence numbers that it has in the whole; a place is always in the same part, so that what is asked
- * for again is within what was asked for before (IBTA 9.7.5.1.4).
+ * A READ of many packets is requested in parts. A responder sends a whole response at once, and Linux's receives
+ * nothing meanwhile. Packets for which the receiver has no room are lost, and lost again after a retry. For the
+ * responder each part is a READ, with the sequence numbers that it has in the whole. A packet is always in the same
+ * part. So a repeated request is within one that was sent before (IBTA 9.7.5.1.4).
  */
 static uint32_t read_part(const struct soft_segmentation *segmentation)
 {
 	return segmentation->read_limit / 2;
 }
 
-/* The place after the part in which that one is, in a READ of count packets. */
+/* The end of the part that contains that packet, in a READ of count packets. */
 static uint32_t read_part_end(const struct soft_segmentation *segmentation, uint32_t index, uint32_t count)
 {
 	uint32_t part = read_part(segmentation), left = part - index % part;
@@ -53,11 +53,11 @@ bool soft_segment_may_send(struct soft_qp *qp, const struct soft_send_wqe *wqe)
 	soft_lock_expect(&qp->requester.lock);
 	if (qp->service != SOFT_RELIABLE_CONNECTION)
 		return true;
-	index = place_in_message(qp);
+	index = packet_index(qp);
 	waiting = unanswered(qp, wqe->psn + index);
 	if (!waiting || !is_read(wqe->traits))
 		return waiting < segmentation->window;
-	/* After a loss one part after the other, until the window is as wide as before. */
+	/* After a loss, request one part after the other until the window has its size again. */
 	if (segmentation->window < segmentation->window_limit)
 		return false;
 	count = soft_segment_count(qp, wqe->length);
@@ -70,7 +70,10 @@ static void cut_payload(struct soft_qp *qp, const struct soft_send_wqe *wqe, uin
 	struct soft_segmentation *segmentation = qp->segmentation;
 	uint64_t offset = (uint64_t)index * segmentation->mtu;
 	bool first = index == 0, last = index + 1 == count;
-	/* A window that is wider has one in it that asks.  Would the last one ask each time, few and fewer went at once. */
+	/*
+	 * A larger window contains a packet that requests an acknowledgement. If the last packet requested one each
+	 * time, few packets would be sent together.
+	 */
 	bool stops = segmentation->window < segmentation->acknowledge_every &&
 		     unanswered(qp, packet->psn) + 1 >= segmentation->window;
 
@@ -90,7 +93,7 @@ void soft_segment_cut(struct soft_qp *qp, const struct soft_send_wqe *wqe, struc
 {
 	struct soft_segmentation *segmentation = qp->segmentation;
 	uint8_t traits = wqe->traits;
-	uint32_t count = soft_segment_count(qp, wqe->length), index = place_in_message(qp), after;
+	uint32_t count = soft_segment_count(qp, wqe->length), index = packet_index(qp), after;
 
 	soft_lock_expect(&qp->requester.lock);
 	packet->migrated = true;
@@ -101,7 +104,7 @@ void soft_segment_cut(struct soft_qp *qp, const struct soft_send_wqe *wqe, struc
 	if (traits & SOFT_RESPONDS) {
 		packet->acknowledge = true;
 		if (is_read(traits)) {
-			/* What has not come yet. */
+			/* Request only what has not arrived. */
 			uint64_t offset = (uint64_t)index * segmentation->mtu;
 			uint32_t end = read_part_end(segmentation, index, count);
 
@@ -137,7 +140,7 @@ bool soft_segment_is_answered(struct soft_qp *qp, const struct soft_send_wqe *wq
 	if (!*part)
 		return false;
 	segmentation->answered = packets;
-	/* The requester went back, and an answer to what it sent before that comes only now. */
+	/* The requester went back, and an answer to earlier packets arrives only now. */
 	if (segmentation->cursor && segmentation->cursor < packets &&
 	    qp->requester.completed + 1 == qp->requester.transmitted)
 		segmentation->cursor = packets;
@@ -185,13 +188,13 @@ enum soft_segment_result soft_segment_read(struct soft_qp *qp, struct soft_send_
 {
 	struct soft_segmentation *segmentation = qp->segmentation;
 	uint64_t offset = (uint64_t)segmentation->answered * segmentation->mtu;
-	/* An ATOMIC_WRITE brings nothing back. */
+	/* The response to an ATOMIC_WRITE has no data. */
 	uint64_t left = wqe->traits & SOFT_NO_RESPONSE_DATA ? 0 : wqe->length - offset;
 	uint64_t length = left < segmentation->mtu ? left : segmentation->mtu;
 	int32_t ahead = soft_psn_difference(packet->psn, wqe->psn + segmentation->answered);
 	uint8_t traits = wqe->traits;
 	bool ends;
-	/* A responder that is asked again may begin with any form (rdma_rxe does not begin with FIRST). */
+	/* A responder may begin a repeated response with any form (rdma_rxe does not begin with FIRST). */
 	bool last = packet->opcode == SOFT_RDMA_READ_RESPONSE_LAST ||
 		    packet->opcode == SOFT_RDMA_READ_RESPONSE_ONLY;
 	struct soft_packet own;
@@ -210,25 +213,11 @@ enum soft_segment_result soft_segment_read(struct soft_qp *qp, struct soft_send_
 	if (left == length)
 		return SOFT_SEGMENT_WHOLE;
 	segmentation->answered++;
-	/* The requester went back, and an answer to what it asked for before that comes only now. */
+	/* The requester went back, and a response to an earlier request arrives only now. */
 	if (segmentation->cursor && segmentation->cursor < segmentation->answered &&
 	    qp->requester.completed + 1 == qp->requester.transmitted)
 		segmentation->cursor = segmentation->answered;
 	if (last && qp->requester.responding)
-		qp->requester.responding--; /* what was asked for by one packet is here */
+		qp->requester.responding--; /* one request is answered completely */
 	return SOFT_SEGMENT_PART;
-}
-
-bool soft_segment_take_held(struct soft_qp *qp, struct soft_receive *receive)
-{
-	struct soft_assembly *assembly = &qp->segmentation->assembly;
-	bool held = assembly->holds;
-
-	soft_lock_expect(&qp->responder.lock);
-	if (held && receive != &assembly->receive) {
-		*receive = assembly->receive;
-		receive->sge = receive->copy;
-	}
-	assembly->holds = false;
-	return held;
 }

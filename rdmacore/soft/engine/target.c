@@ -1,6 +1,6 @@
 /*
- * The target of an extended reliable connection takes over the shared queue of a request, and what belongs to it, while it
- * executes that.  responder.lock is held.
+ * While the target of an extended reliable connection executes a request, it uses the shared queue of the request and
+ * the objects of that queue. responder.lock is held.
  */
 #include "soft/engine/calls.h"
 
@@ -9,7 +9,7 @@
 #include "soft/objects/device.h"
 #include "soft/objects/srq.h"
 
-/* srq is held, and let go of when it was destroyed meanwhile: then false. */
+/* srq is a reference, which is released if the queue was destroyed meanwhile: then false. */
 static bool enter(struct soft_qp *qp, struct soft_srq *srq)
 {
 	soft_lock_take_turn(&srq->transfer);
@@ -52,7 +52,7 @@ bool soft_target_resume(struct soft_qp *qp)
 	return enter(qp, srq);
 }
 
-/* The queue is kept while a message for it has begun and not ended. */
+/* Keep the queue while a message for it has arrived in part. */
 static void keep(struct soft_qp *qp, struct soft_srq *srq)
 {
 	struct soft_xrc_target *target = qp->target;

@@ -1,4 +1,4 @@
-/* Ports of processes: names of sockets, and rules about them where the kernel that gives the names knows none. */
+/* Ports of processes: names of sockets, and the rules of ports, which the kernel does not know for such names. */
 #include "soft/ipc/ipc.h"
 
 #include <arpa/inet.h>
@@ -13,16 +13,16 @@
 #include "soft/base/local_name.h"
 #include "soft/base/refusal.h"
 
-#define PLACES 4
-#define BACKLOG 4096 /* processes that connect at once, which the kernel limits to net.core.somaxconn */
+#define BINDINGS 4 /* names that a destination is reached by: its address or any, for one family or both */
+#define BACKLOG 4096 /* processes that connect at the same time; the kernel limits it to net.core.somaxconn */
 
-/* The family in a name: what an address of it keeps others from. */
+/* The family in a name: the addresses that it occupies. */
 #define ONLY_IPV4 "4"
 #define ONLY_IPV6 "6"
 #define BOTH "46"
 
-/* The end of a name: who listens where. */
-struct place {
+/* The end of a name: the address that a process listens on. */
+struct binding {
 	char family[3];
 	char address[INET6_ADDRSTRLEN];
 };
@@ -39,7 +39,7 @@ static void write_address(const struct sockaddr *address, char text[INET6_ADDRST
 
 static uint16_t port_of(const struct sockaddr *address)
 {
-	/* sin_port and sin6_port are in one place. */
+	/* sin_port and sin6_port have the same offset */
 	return ntohs(((const struct sockaddr_in *)(const void *)address)->sin_port);
 }
 
@@ -49,8 +49,8 @@ static bool is_any(const char *address)
 }
 
 /*
- * What all names of a port begin with; its length.  Towards other hosts all fabrics of a user are one, which has the user's
- * number: only processes of one user share the UDP port of other hosts.
+ * Write the beginning of all names of a port; returns its length. For other hosts all fabrics of a user are one, with
+ * the user's number as name. Only processes of one user share the UDP port of other hosts.
  */
 static int write_port(const struct soft_ipc *ipc, const struct soft_ipc_port *port, char name[SOFT_IPC_NAME])
 {
@@ -61,31 +61,31 @@ static int write_port(const struct soft_ipc *ipc, const struct soft_ipc_port *po
 			(unsigned int)port->space, port->number);
 }
 
-static void write_name(const struct soft_ipc *ipc, const struct soft_ipc_port *port, const struct place *place,
+static void write_name(const struct soft_ipc *ipc, const struct soft_ipc_port *port, const struct binding *binding,
 		       char name[SOFT_IPC_NAME])
 {
 	int length = write_port(ipc, port, name);
 
-	/* The longest takes 107 bytes, with =NUMBER. */
-	snprintf(name + length, SOFT_IPC_NAME - (size_t)length, "%s/%s", place->family, place->address);
+	/* The longest has 107 bytes, with =NUMBER. */
+	snprintf(name + length, SOFT_IPC_NAME - (size_t)length, "%s/%s", binding->family, binding->address);
 }
 
-/* What a claim has to be compared with. */
+/* What a claim is compared with. */
 struct claimant {
 	const struct soft_ipc *ipc;
-	struct place place;
-	const char *begin; /* what all names of the port begin with */
-	const struct soft_local_trust *trust; /* whose names count; NULL: everybody's */
+	struct binding binding;
+	const char *begin; /* beginning of all names of the port */
+	const struct soft_local_trust *trust; /* users with names that count; NULL: all users */
 	bool shared;
-	uid_t holder; /* of the name that conflicts; (uid_t)-1: unknown */
+	uid_t holder; /* the user with the conflicting name; (uid_t)-1: unknown */
 	int error;
 };
 
-/* FAMILY/ADDRESS, and of one that is shared /NUMBER; =NUMBER is from soft_local_bind_own */
-static bool read_place(const char *rest, struct place *place, bool *shared)
+/* FAMILY/ADDRESS, followed by /NUMBER if shared; soft_local_bind_own adds =NUMBER */
+static bool read_binding(const char *rest, struct binding *binding, bool *shared)
 {
 	char end = 0;
-	int fields = sscanf(rest, "%2[46]/%45[0-9a-f.:]%c", place->family, place->address, &end);
+	int fields = sscanf(rest, "%2[46]/%45[0-9a-f.:]%c", binding->family, binding->address, &end);
 
 	*shared = end == '/';
 	return fields == 2 || (fields == 3 && (*shared || end == '='));
@@ -101,7 +101,7 @@ static uid_t holder_of(const char *begin, const struct soft_local_entry *entry)
 	return soft_local_holder(name);
 }
 
-/* Of this process: soft/cm/ports.c compares those. */
+/* Names of this process, which soft/cm/ports.c compares. */
 static bool is_own(const struct claimant *mine, const char *rest)
 {
 	size_t length = strlen(mine->begin);
@@ -116,20 +116,20 @@ static bool is_own(const struct claimant *mine, const char *rest)
 static bool conflicts(void *context, const struct soft_local_entry *entry)
 {
 	struct claimant *mine = context;
-	struct place other;
+	struct binding other;
 	bool shared;
 	int error;
 
 	if (mine->trust && soft_local_is_untrusted(mine->trust, entry->user))
 		return false;
-	if (is_own(mine, entry->rest) || !read_place(entry->rest, &other, &shared))
+	if (is_own(mine, entry->rest) || !read_binding(entry->rest, &other, &shared))
 		return false;
 	error = soft_port_conflict(&(struct soft_port_pair){
 		.both_reuse = mine->shared && shared,
-		.families_apart = strcmp(mine->place.family, BOTH) != 0 && strcmp(other.family, BOTH) != 0 &&
-				  strcmp(mine->place.family, other.family) != 0,
-		.one_is_any = is_any(mine->place.address) || is_any(other.address),
-		.same_address = !strcmp(mine->place.address, other.address),
+		.families_apart = strcmp(mine->binding.family, BOTH) != 0 && strcmp(other.family, BOTH) != 0 &&
+				  strcmp(mine->binding.family, other.family) != 0,
+		.one_is_any = is_any(mine->binding.address) || is_any(other.address),
+		.same_address = !strcmp(mine->binding.address, other.address),
 	});
 	if (!error)
 		return false;
@@ -141,17 +141,17 @@ static bool conflicts(void *context, const struct soft_local_entry *entry)
 }
 
 /*
- * Among the processes of the machine a port is the first's that binds it, whichever user's, as with a kernel.  Towards other
- * hosts only this user's processes count.
+ * Among the processes of the machine, a port belongs to the first one that binds it, of any user, as with a kernel.
+ * For other hosts only this user's processes count.
  */
 static int check_others(const struct soft_ipc *ipc, const struct soft_ipc_port *port, const struct soft_claim *claim,
-			const struct place *place, const struct soft_local_list *list, uid_t *holder)
+			const struct binding *binding, const struct soft_local_list *list, uid_t *holder)
 {
 	const struct soft_local_trust same = {.user = ipc->user};
 	char begin[SOFT_IPC_NAME];
 	struct claimant mine = {
 		.ipc = ipc,
-		.place = *place,
+		.binding = *binding,
 		.begin = begin,
 		.trust = port->for_hosts ? &same : NULL,
 		.shared = claim->shared,
@@ -179,14 +179,14 @@ struct soft_ipc_port soft_ipc_port(int space, const struct sockaddr *address, bo
 static int bind_name(struct soft_claim *claim, const struct soft_ipc_port *port, uid_t *holder)
 {
 	struct soft_ipc *ipc = claim->ipc;
-	bool squatted = false;
+	bool is_taken = false;
 	int fd;
 
 	if (port->for_hosts)
-		fd = soft_local_bind_own(claim->name, ipc->instance, &squatted, holder);
+		fd = soft_local_bind_own(claim->name, ipc->instance, &is_taken, holder);
 	else
 		fd = soft_local_bind(claim->name);
-	if (squatted) {
+	if (is_taken) {
 		char name[SOFT_IPC_NAME];
 
 		soft_notice_port_owner(&ipc->fabric->notices, claim->name, *holder);
@@ -212,7 +212,7 @@ int soft_claim_make(struct soft_ipc *ipc, const struct soft_ipc_port *port, cons
 {
 	struct soft_claim *claim = calloc(1, sizeof(*claim));
 	uid_t holder = SOFT_LOCAL_UNKNOWN;
-	struct place place;
+	struct binding binding;
 	int error;
 
 	soft_mutex_expect(ipc->lock);
@@ -221,16 +221,16 @@ int soft_claim_make(struct soft_ipc *ipc, const struct soft_ipc_port *port, cons
 	claim->ipc = ipc;
 	claim->shared = shared;
 	claim->socket.is_claim = true;
-	strcpy(place.family, family_of(address, only_family));
-	write_address(address, place.address);
-	write_name(ipc, port, &place, claim->name);
+	strcpy(binding.family, family_of(address, only_family));
+	write_address(address, binding.address);
+	write_name(ipc, port, &binding, claim->name);
 	if (shared) {
 		size_t length = strlen(claim->name);
 
 		snprintf(claim->name + length, sizeof(claim->name) - length, "/%x", (uint32_t)soft_fabric_random(ipc->fabric));
 	}
 	error = bind_name(claim, port, &holder);
-	if (error == EADDRINUSE && is_any(place.address))
+	if (error == EADDRINUSE && is_any(binding.address))
 		error = EADDRNOTAVAIL;
 	if (error) {
 		free(claim);
@@ -246,13 +246,13 @@ int soft_claim_check(const struct soft_claim *claim, const struct soft_ipc_port 
 {
 	struct soft_ipc *ipc = claim->ipc;
 	uid_t holder = SOFT_LOCAL_UNKNOWN;
-	struct place place;
+	struct binding binding;
 	int error;
 
 	soft_mutex_expect(ipc->lock);
-	strcpy(place.family, family_of(address, only_family));
-	write_address(address, place.address);
-	error = check_others(ipc, port, claim, &place, list, &holder);
+	strcpy(binding.family, family_of(address, only_family));
+	write_address(address, binding.address);
+	error = check_others(ipc, port, claim, &binding, list, &holder);
 	return error ? refuse_port(ipc, port, holder, error) : 0;
 }
 
@@ -272,18 +272,18 @@ void soft_claim_release(struct soft_claim *claim)
 	free(claim);
 }
 
-/* Where a process may listen that is reached at destination: its address, then any address. */
-static void list_places(const struct sockaddr *destination, struct place places[PLACES])
+/* The names of listeners that destination reaches: those of its address, then those of any address. */
+static void list_bindings(const struct sockaddr *destination, struct binding bindings[BINDINGS])
 {
 	bool ipv4 = destination->sa_family == AF_INET;
 	const char *only = ipv4 ? ONLY_IPV4 : ONLY_IPV6;
 
-	for (int index = 0; index < PLACES; index++)
-		strcpy(places[index].family, index % 2 ? BOTH : only);
-	write_address(destination, places[0].address);
-	write_address(destination, places[1].address);
-	strcpy(places[2].address, ipv4 ? "0.0.0.0" : "::");
-	strcpy(places[3].address, "::");
+	for (int index = 0; index < BINDINGS; index++)
+		strcpy(bindings[index].family, index % 2 ? BOTH : only);
+	write_address(destination, bindings[0].address);
+	write_address(destination, bindings[1].address);
+	strcpy(bindings[2].address, ipv4 ? "0.0.0.0" : "::");
+	strcpy(bindings[3].address, "::");
 }
 
 static bool is_listener(void *context, const struct soft_local_entry *entry)
@@ -301,28 +301,28 @@ bool soft_claim_may_listen(const struct soft_ipc *ipc, const struct soft_ipc_por
 }
 
 /*
- * Names are tried from the narrowest address on, as a kernel looks up a listener.  Another user can bind a narrower name than
- * the listener has, or leave its backlog full: that name is passed over.
+ * Names are tried from the narrowest address on, as a kernel looks up a listener. Another user can bind a narrower
+ * name than the listener's, or fill its backlog: that name is skipped.
  */
 int soft_claim_connect(const struct soft_ipc *ipc, const struct soft_ipc_port *port, const struct sockaddr *destination,
 		       const struct soft_local_list *list, int *out, uid_t *untrusted_user)
 {
 	const struct soft_local_trust same = {.user = ipc->user}, *trust = port->for_hosts ? &same : &ipc->trust;
-	struct place places[PLACES];
+	struct binding bindings[BINDINGS];
 	char name[SOFT_IPC_NAME];
 	int fd = -ECONNREFUSED, error = -ECONNREFUSED;
 
 	soft_mutex_expect(ipc->lock);
 	*untrusted_user = SOFT_LOCAL_UNKNOWN;
-	list_places(destination, places);
-	for (int index = 0; index < PLACES && fd < 0; index++) {
-		write_name(ipc, port, &places[index], name);
+	list_bindings(destination, bindings);
+	for (int index = 0; index < BINDINGS && fd < 0; index++) {
+		write_name(ipc, port, &bindings[index], name);
 		fd = soft_local_connect(name, trust, untrusted_user);
 		if (fd < 0 && error == -ECONNREFUSED)
 			error = fd;
 	}
-	for (int index = 0; index < PLACES && fd < 0 && port->for_hosts; index++) {
-		write_name(ipc, port, &places[index], name);
+	for (int index = 0; index < BINDINGS && fd < 0 && port->for_hosts; index++) {
+		write_name(ipc, port, &bindings[index], name);
 		fd = soft_local_connect_other(name, trust, list, soft_fabric_wall_now(ipc->fabric));
 	}
 	if (fd < 0)
@@ -336,7 +336,7 @@ struct search {
 	const struct soft_local_trust *trust;
 };
 
-/* Whoever cannot be told, as its backlog is full, counts: it is only said why a connection is refused. */
+/* A process with an unknown user counts (its backlog is full): this only determines the reason of a REJ. */
 static bool may_be_trusted(void *context, const struct soft_local_entry *entry)
 {
 	const struct search *search = context;

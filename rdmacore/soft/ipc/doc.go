@@ -1,17 +1,18 @@
-// Package ipc joins the communication managers of processes of one machine: who has which port, and connections that
-// carry messages of connection management.  Its sockets have names without a file (unix(7), abstract), so that no
-// privilege, directory or service is needed, and a process that dies leaves none behind.
+// Package ipc connects the communication managers of processes of one machine: ports of processes, and connections for
+// messages of connection management. Its sockets have names without a file (unix(7), abstract). So it needs no
+// privilege, directory or service, and a process that dies leaves no name behind. Others include ipc.h.
 //
 // # Files
 //
-// From the top; each calls only those further down.
+// From the top; each calls only those below it.
 //
-//   - life: a process joins its fabric, and leaves it
-//   - progress: what other processes send, and who of them connects
+//   - life: joining and leaving a fabric
+//   - progress: receives from other processes, and accepts their connections
 //   - peer: connections to other processes
-//   - send: messages to them
-//   - claim: the names by which ports belong to processes
-//   - record, set: what goes over a connection; the sockets that are waited for
+//   - send: messages to other processes
+//   - claim: the names of ports
+//   - record: the format of messages
+//   - set: the epoll instance of all sockets
 //   - ipc: the structs and functions of all of them
 package ipc
 

@@ -9,7 +9,7 @@
 
 #include "soft/base/lock.h"
 
-/* Connections: others can make this process hold so many. */
+/* Limit of connections, because other processes create them. */
 #define PEERS_MAX 4096
 #define PEERS_MIN 16
 
@@ -36,7 +36,7 @@ static void pause_ends(struct soft_timer *timer)
 
 	soft_mutex_lock(ipc->lock);
 	LIST_FOREACH(claim, &ipc->claims, entry)
-		soft_ipc_rewatch(ipc, &claim->socket, EPOLLIN); /* not there, if nobody listens */
+		soft_ipc_rewatch(ipc, &claim->socket, EPOLLIN); /* no event comes if no id listens */
 	soft_mutex_unlock(ipc->lock);
 }
 

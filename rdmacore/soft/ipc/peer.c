@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #define IDLE_MAX 16 /* connections that are kept for the next id */
-#define SEND_BUFFER (4 << 20) /* the kernel grants net.core.wmem_max at most */
-#define NOBODY UINT32_C(0x80000000) /* numbers of peers whose process cannot be told */
+#define SEND_BUFFER (4 << 20) /* the kernel grants up to net.core.wmem_max */
+#define UNKNOWN_PROCESS UINT32_C(0x80000000) /* numbers of peers of unknown processes */
 
 static struct soft_ipc_peer **bucket_of(struct soft_ipc *ipc, const struct soft_ipc_port *port,
 					const struct sockaddr_storage *destination)
@@ -21,7 +21,7 @@ static struct soft_ipc_peer **bucket_of(struct soft_ipc *ipc, const struct soft_
 	return &ipc->routes[hash % SOFT_IPC_ROUTES];
 }
 
-/* Destinations come from ids, and from messages, whose unused bytes are zero. */
+/* Destinations come from ids and messages. Their unused bytes are zero. */
 static struct soft_ipc_peer *find_route(struct soft_ipc *ipc, const struct soft_ipc_port *port,
 					const struct sockaddr_storage *destination)
 {
@@ -77,7 +77,7 @@ void soft_ipc_release(struct soft_ipc_peer *peer)
 	free(peer);
 }
 
-/* The process at the other end of fd, as the kernel knows it. */
+/* The process at the other end of fd, as the kernel reports it. */
 static void identify(struct soft_ipc_peer *peer)
 {
 	struct ucred credentials = {.uid = (uid_t)-1};
@@ -85,8 +85,8 @@ static void identify(struct soft_ipc_peer *peer)
 
 	getsockopt(peer->socket.fd, SOL_SOCKET, SO_PEERCRED, &credentials, &length);
 	peer->user = credentials.uid;
-	/* 0 is one of another PID namespace. */
-	peer->process = credentials.pid > 0 ? (uint32_t)credentials.pid : NOBODY | peer->ipc->serial;
+	/* 0 is a process of another PID namespace. */
+	peer->process = credentials.pid > 0 ? (uint32_t)credentials.pid : UNKNOWN_PROCESS | peer->ipc->serial;
 }
 
 int soft_peer_add(struct soft_ipc *ipc, int fd, bool outgoing, struct soft_ipc_peer **out)
@@ -130,9 +130,12 @@ void soft_peer_close(struct soft_ipc_peer *peer)
 	ipc->peer_count--;
 }
 
-/* Connections that nobody uses. */
+/* Connections without ids. */
 
-/* Tell the other process, which may have ids of it still, that this is no death; the end follows from it. */
+/*
+ * Notify the other process that this process has not ended. The other may still have ids of the connection. The end of
+ * the connection follows.
+ */
 static void end_peer(struct soft_ipc_peer *peer)
 {
 	uint8_t record[SOFT_RECORD_MAX];

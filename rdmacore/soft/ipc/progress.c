@@ -1,23 +1,23 @@
-/* What other processes send, and who of them connects. */
+/* Receive from other processes, and accept their connections. */
 #include "soft/ipc/ipc.h"
 
 #include <errno.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define BATCH 32 /* messages that are received, or connections accepted, in one go */
+#define BATCH 32 /* messages received, or connections accepted, in one call */
 #define PAUSE (100 * SOFT_MILLISECOND)
 
-/* Close it, and tell its ids. */
+/* Close the connection, and notify its ids. */
 static void lose(struct soft_ipc_peer *peer)
 {
 	soft_peer_close(peer);
 	if (peer->users && !peer->ended)
 		peer->ipc->lost(peer->ipc, peer);
-	soft_ipc_release(peer); /* the list's */
+	soft_ipc_release(peer); /* the reference of the list */
 }
 
-/* False: nothing can follow. */
+/* False: the record is malformed, so the connection must end. */
 static bool take(struct soft_ipc_peer *peer, const uint8_t *record, size_t length)
 {
 	struct soft_cm_message message;
@@ -28,7 +28,7 @@ static bool take(struct soft_ipc_peer *peer, const uint8_t *record, size_t lengt
 		peer->instance = instance;
 	if (instance != peer->instance)
 		kind = SOFT_RECORD_INVALID;
-	/* Only those of our own user speak for other hosts, which have no connection to answer on. */
+	/* Only processes of this user forward messages of other hosts, and only on connections that they opened. */
 	if (kind == SOFT_RECORD_FROM_HOST && (peer->user != peer->ipc->user || peer->outgoing))
 		kind = SOFT_RECORD_INVALID;
 	switch (kind) {
@@ -50,7 +50,7 @@ static bool take(struct soft_ipc_peer *peer, const uint8_t *record, size_t lengt
 	}
 }
 
-/* A batch of what came.  False: the connection has ended. */
+/* Receive a batch. False: the connection has ended. */
 static bool receive_batch(struct soft_ipc_peer *peer)
 {
 	uint8_t records[BATCH][SOFT_RECORD_MAX];
@@ -63,7 +63,7 @@ static bool receive_batch(struct soft_ipc_peer *peer)
 		headers[index].msg_hdr = (struct msghdr){.msg_iov = &bytes[index], .msg_iovlen = 1};
 	}
 	count = recvmmsg(peer->socket.fd, headers, BATCH, MSG_DONTWAIT, NULL);
-	/* ECONNRESET: it closed with messages unread, and what it sent before can still be read. */
+	/* ECONNRESET: it closed with unread messages. Messages that it sent before can still be read. */
 	if (count < 0)
 		return errno == EAGAIN || errno == EINTR || errno == ECONNRESET;
 	for (int index = 0; index < count; index++) {
@@ -89,7 +89,7 @@ static uint32_t count_peers(const struct soft_ipc *ipc, uid_t user)
 	return count;
 }
 
-/* The accepted connection of a user that has been without an id for longest. */
+/* The accepted connection of a user that has had no ids for the longest time. */
 static struct soft_ipc_peer *oldest_idle(struct soft_ipc *ipc, uid_t user)
 {
 	struct soft_ipc_peer *peer, *oldest = NULL;
@@ -101,7 +101,10 @@ static struct soft_ipc_peer *oldest_idle(struct soft_ipc *ipc, uid_t user)
 	return oldest;
 }
 
-/* One that nobody uses goes for the new one, else the new one itself.  Other users have a quarter of the places each. */
+/*
+ * Close an accepted connection without ids in favour of the new one, or else the new one itself. Each other user has
+ * at most a quarter of the connections.
+ */
 static void limit_peers(struct soft_ipc *ipc, struct soft_ipc_peer *peer)
 {
 	uid_t user = peer->user == ipc->user ? ANYBODY : peer->user;
@@ -110,11 +113,11 @@ static void limit_peers(struct soft_ipc *ipc, struct soft_ipc_peer *peer)
 	if (count_peers(ipc, user) <= limit && ipc->peer_count <= ipc->peer_limit)
 		return;
 	ipc->counts.refused++;
-	lose(oldest_idle(ipc, user)); /* the new one is idle itself */
+	lose(oldest_idle(ipc, user)); /* the new one has no ids either */
 }
 
-/* Root's listeners serve all users, as a kernel's would. */
-static bool is_welcome(struct soft_claim *claim, uid_t user)
+/* Listeners of root accept all users, as a kernel does. */
+static bool is_allowed(struct soft_claim *claim, uid_t user)
 {
 	struct soft_ipc *ipc = claim->ipc;
 
@@ -126,14 +129,14 @@ static bool is_welcome(struct soft_claim *claim, uid_t user)
 	return false;
 }
 
-/* One of those who connect.  False: there is none. */
+/* Accept one connection. False: there is none. */
 static bool accept_one(struct soft_claim *claim)
 {
 	struct soft_ipc *ipc = claim->ipc;
 	struct soft_ipc_peer *peer;
 	int fd = accept4(claim->socket.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
-	if (fd >= 0 && !is_welcome(claim, soft_local_user(fd))) {
+	if (fd >= 0 && !is_allowed(claim, soft_local_user(fd))) {
 		close(fd);
 		return true;
 	}
@@ -151,8 +154,9 @@ static bool accept_one(struct soft_claim *claim)
 }
 
 /*
- * One socket, so that others get cm.lock: what is still ready goes to the end of the kernel's list.  No event is kept while the
- * lock is released, when claims may be closed; a peer is closed by its own event only.
+ * Serve one socket, so that other threads get cm.lock: sockets that are still ready move to the end of the kernel's
+ * list. No event is stored while the lock is released, because claims may be closed meanwhile. A peer is closed
+ * only by its own event.
  */
 void soft_ipc_progress(struct soft_ipc *ipc)
 {

@@ -1,6 +1,7 @@
 /*
- * Header: magic (4 bytes), version, kind, two zeros, instance (8 bytes).  A message follows with source, destination and the management
- * datagram.  An address: 4 or 6, a zero, port, scope, and 16 bytes, of which IPv4 has the last four.
+ * Header: magic (4 bytes), version, kind, two zero bytes, instance (8 bytes). A message follows: source, destination
+ * and management datagram. An address: 4 or 6, a zero byte, port, scope, and 16 bytes, of which IPv4 uses the last
+ * four.
  */
 #include "soft/ipc/record.h"
 
@@ -8,7 +9,7 @@
 
 #include "soft/wire/fields.h"
 
-#define MAGIC 0x52434d41u
+#define MAGIC 0x52434d41u /* "RCMA" */
 #define VERSION 1
 
 static uint8_t *put_header(uint8_t *cursor, enum soft_record_kind kind, uint64_t instance)
@@ -27,7 +28,7 @@ static uint8_t *put_address(uint8_t *cursor, const struct sockaddr_storage *addr
 
 	memset(cursor, 0, SOFT_RECORD_ADDRESS);
 	cursor[0] = ipv6 ? 6 : 4;
-	memcpy(cursor + 2, &in4->sin_port, sizeof(in4->sin_port)); /* sin6_port is in the same place */
+	memcpy(cursor + 2, &in4->sin_port, sizeof(in4->sin_port)); /* sin6_port has the same offset */
 	if (ipv6) {
 		soft_put32(cursor + 4, in6->sin6_scope_id);
 		memcpy(cursor + 8, &in6->sin6_addr, sizeof(in6->sin6_addr));
@@ -83,7 +84,7 @@ static bool decode_message(const uint8_t *cursor, struct soft_cm_message *messag
 {
 	struct sockaddr_storage source, destination;
 
-	/* First the datagram, which sets all of message, and the addresses of a REQ from within it. */
+	/* First the datagram, which sets all fields of message, including the addresses of a REQ. */
 	if (!get_address(cursor, &source) || !get_address(cursor + SOFT_RECORD_ADDRESS, &destination) ||
 	    source.ss_family != destination.ss_family ||
 	    !soft_mad_decode(cursor + 2 * SOFT_RECORD_ADDRESS, message))

@@ -1,4 +1,4 @@
-/* Messages to other processes, in a ring for each while the kernel takes no more. */
+/* Messages to other processes: queued in a ring for each while the kernel accepts no more. */
 #include "soft/ipc/ipc.h"
 
 #include <errno.h>
@@ -8,12 +8,12 @@
 
 #define BATCH 32 /* messages that are sent in one call */
 
-/* Bounds of what others can make this process hold. */
-#define QUEUED_MAX (1u << 18) /* messages that wait to be sent, 80 MB */
+/* Limits of memory that other processes can make this one use. */
+#define QUEUED_MAX (1u << 18) /* queued messages, 80 MB */
 #define QUEUED_PEER (1u << 16) /* to one peer */
 #define QUEUED_UNTRUSTED (1u << 12) /* to one of another user */
 
-/* What waits to be sent is lost. */
+/* Drop all queued messages. */
 static void drop_out(struct soft_ipc_peer *peer)
 {
 	peer->ipc->queued -= peer->out_count;
@@ -42,7 +42,7 @@ static void watch_out(struct soft_ipc_peer *peer, bool on)
 	soft_ipc_rewatch(peer->ipc, &peer->socket, on ? EPOLLIN | EPOLLOUT : EPOLLIN);
 }
 
-/* Drop the first count records of the ring. */
+/* Remove the first count records of the ring. */
 static void sent(struct soft_ipc_peer *peer, uint32_t count)
 {
 	peer->out_first = (peer->out_first + count) % peer->out_capacity;
@@ -50,7 +50,7 @@ static void sent(struct soft_ipc_peer *peer, uint32_t count)
 	peer->ipc->queued -= count;
 }
 
-/* Send a batch of the ring: false when no more can be sent now. */
+/* Send a batch of the ring: false if no more can be sent now. */
 static bool send_batch(struct soft_ipc_peer *peer)
 {
 	struct mmsghdr headers[BATCH] = {0};
@@ -70,7 +70,7 @@ static bool send_batch(struct soft_ipc_peer *peer)
 	if (result > 0)
 		sent(peer, (uint32_t)result);
 	else if (errno != EAGAIN)
-		drop_out(peer); /* the other process is gone, which reading tells */
+		drop_out(peer); /* the other process has ended, which reading reports */
 	return result == (int)count;
 }
 
@@ -95,7 +95,7 @@ void soft_ipc_flush(struct soft_ipc *ipc)
 	while ((peer = ipc->unsent)) {
 		ipc->unsent = peer->unsent_next;
 		peer->is_unsent = false;
-		if (!peer->watches_out) /* else it is full, and tells when it is not */
+		if (!peer->watches_out) /* otherwise EPOLLOUT will report room */
 			soft_peer_push(peer);
 	}
 }

@@ -24,15 +24,15 @@ void soft_ipc_rewatch(struct soft_ipc *ipc, struct soft_ipc_socket *socket, uint
 	struct epoll_event event = {.events = events, .data.ptr = socket};
 
 	soft_mutex_expect(ipc->lock);
-	/* It cannot fail for a socket that is there. */
+	/* Cannot fail for a socket in the instance. */
 	epoll_ctl(ipc->epoll, EPOLL_CTL_MOD, socket->fd, &event);
 }
 
 void soft_ipc_close(struct soft_ipc *ipc, struct soft_ipc_socket *socket)
 {
 	/*
-	 * A child that was forked and executes no other program has a copy, with which the socket would stay in the set, and the
-	 * other end would hear nothing.
+	 * A forked child that executes no other program has a copy of the descriptor. The socket would stay in the
+	 * instance, and the other end would not see that it is closed.
 	 */
 	epoll_ctl(ipc->epoll, EPOLL_CTL_DEL, socket->fd, NULL);
 	shutdown(socket->fd, SHUT_RDWR);

@@ -1,17 +1,17 @@
-// Package link carries packets between queue pairs: local, within the process and at the speed of memory; and packets,
-// a network whose packets take time and can be lost, duplicated and reordered. The link udp is a package of its own.
-// transmit takes requests from a send queue and picks the link.
+// Package link transfers packets between queue pairs. local works within the process at the speed of memory. packets is
+// a simulated network: packets take time and can be lost, duplicated and reordered. The link udp is a package of its
+// own. transmit takes requests from a send queue and selects the link.
 //
 // # Files
 //
-// From the top; each calls only those further down.
+// From the top; each calls only those below it.
 //
-//   - packets: the network that can lose, duplicate and reorder
-//   - receive: a datagram arrives
-//   - transmit: a send queue is sent, on the link that its queue pair has
+//   - packets: the simulated network
+//   - receive: received datagrams
+//   - transmit: sends a send queue on the link of its queue pair
 //   - local: from queue pair to queue pair
-//   - send: into a packet of a link, and what faults may say of packets
-//   - calls: all but packets declared
+//   - send: packets of a link, and what fault rules can match in them
+//   - calls: the functions of all but packets
 package link
 
 // #cgo CFLAGS: -I${SRCDIR}/../.. -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror

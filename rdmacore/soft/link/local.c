@@ -9,7 +9,10 @@
 #include "soft/objects/qp.h"
 #include "soft/wire/datagram.h"
 
-/* The queue pair with that number at that address, which qp->peer holds for the next packet; NULL when there is none. */
+/*
+ * The queue pair with that number at that address, which qp->peer refers to for the next packet; NULL if there is
+ * none.
+ */
 static struct soft_qp *find_peer(struct soft_qp *qp, const union ibv_gid *gid, uint32_t number)
 {
 	struct soft_device *device = soft_qp_device(qp);
@@ -26,7 +29,7 @@ static struct soft_qp *find_peer(struct soft_qp *qp, const union ibv_gid *gid, u
 	return qp->peer;
 }
 
-/* The other end of the connection; soft_qp_forget_peer when that changes. */
+/* The other end of the connection. soft_qp_forget_peer must be called when it changes. */
 static inline struct soft_qp *connected_peer(struct soft_qp *qp)
 {
 	if (qp->peer && soft_qp_state(qp->peer) != IBV_QPS_RESET)
@@ -40,7 +43,7 @@ struct soft_qp *soft_link_peer(struct soft_qp *qp)
 	return connected_peer(qp);
 }
 
-/* Record a packet from qp, which is here, to there; with answer one back.  requester.lock is held. */
+/* Capture a packet of qp from here to there; with answer, one in the other direction. requester.lock is held. */
 static void record(struct soft_qp *qp, const union ibv_gid *here, const union ibv_gid *there,
 		   const struct soft_packet *packet, bool answer, const struct soft_capture_outcome *outcome)
 {
@@ -69,8 +72,9 @@ static void record(struct soft_qp *qp, const union ibv_gid *here, const union ib
 		soft_capture_request(capture, requester->flow, &path, packet, outcome);
 }
 
-static __attribute__((noinline)) bool judge(struct soft_qp *qp, const union ibv_gid *here, const union ibv_gid *there,
-					    const struct soft_packet *packet, bool answer)
+static __attribute__((noinline)) bool apply_faults(struct soft_qp *qp, const union ibv_gid *here,
+						   const union ibv_gid *there, const struct soft_packet *packet,
+						   bool answer)
 {
 	struct soft_fabric *fabric = soft_qp_device(qp)->fabric;
 	struct soft_fault_subject what = soft_link_subject(qp, packet);
@@ -83,11 +87,11 @@ static __attribute__((noinline)) bool judge(struct soft_qp *qp, const union ibv_
 	return outcome.fault_result.lose;
 }
 
-/* Whether a packet is lost, by the same arguments.  Mostly nobody looks at it. */
+/* Whether a packet is lost, by the same arguments. Mostly there are no faults and no capture. */
 static inline bool is_lost(struct soft_qp *qp, const union ibv_gid *here, const union ibv_gid *there,
 			   const struct soft_packet *packet, bool answer)
 {
-	return soft_faults_active(&soft_qp_device(qp)->fabric->faults) && judge(qp, here, there, packet, answer);
+	return soft_faults_active(&soft_qp_device(qp)->fabric->faults) && apply_faults(qp, here, there, packet, answer);
 }
 
 /* There is no peer: packets are lost, and the ACK timer ends the wait if there is one. */
@@ -107,16 +111,16 @@ static void lose(struct soft_qp *qp)
 	}
 }
 
-/* The peer may see a message that has no completion yet (soft_qp_await_sender). */
+/* The peer may see a message before its request is completed (soft_qp_await_sender). */
 static inline void set_sending(struct soft_qp *qp, bool sending)
 {
 	atomic_store_explicit(&qp->requester.sending, sending, memory_order_release);
 }
 
 /*
- * The message to peer may be a reply to one of its own.  If peer has one completion queue for both directions, the
- * completion of its own request must come first there.  Not called between set_sending true and false: two queue pairs
- * would wait for each other.
+ * The message to peer may be a reply to a message of peer. If peer has one completion queue for both directions, the
+ * completion of its own request must come first in it. Not called while set_sending is true: two queue pairs would
+ * wait for each other.
  */
 static inline void await_completion(const struct soft_qp *peer)
 {
@@ -125,13 +129,13 @@ static inline void await_completion(const struct soft_qp *peer)
 }
 
 /*
- * A connected queue pair takes packets of its peer only (IBTA 9.6.1.5).  A packet does not name its sender, but here the
- * sender is known.  After each message, a thread that waits for one of the locks gets its turn.
+ * A connected queue pair accepts only packets of its peer (IBTA 9.6.1.5). A packet does not name its sender, but
+ * here the sender is known. After each message, a thread that waits for one of the locks gets its turn.
  */
 static inline __attribute__((always_inline)) void exchange(struct soft_qp *qp, struct soft_qp *peer,
 							      struct soft_pass *pass, bool xrc)
 {
-	/* The address of either end is what the other end is connected to. */
+	/* The address of each end is the destination of the other end. */
 	const union ibv_gid *here = &peer->attr.ah_attr.grh.dgid;
 	const union ibv_gid *there = &qp->attr.ah_attr.grh.dgid;
 	bool acknowledged = qp->service == SOFT_RELIABLE_CONNECTION;
@@ -168,13 +172,13 @@ static inline __attribute__((always_inline)) void exchange(struct soft_qp *qp, s
 	soft_lock_release(&peer->responder.lock);
 }
 
-/* The same for extended connections, so that others pay nothing for it. */
+/* The same for extended connections. It is a function of its own, so that other connections do not pay for it. */
 static __attribute__((noinline)) void exchange_extended(struct soft_qp *qp, struct soft_qp *peer, struct soft_pass *pass)
 {
 	exchange(qp, peer, pass, true);
 }
 
-/* Returns whether the peer failed over it. */
+/* Returns whether the peer failed. */
 static bool deliver(struct soft_qp *peer, const struct soft_packet *packet)
 {
 	bool failed;

@@ -12,34 +12,34 @@
 #include "soft/objects/qp.h"
 #include "soft/wire/datagram.h"
 
-/* Routers spread flows by the source port: each queue pair has one of the dynamic ports (annex A17.9.2). */
+/* Routers distribute flows by source port: each queue pair has one of the dynamic ports (annex A17.9.2). */
 #define SOURCE_PORT 0xc000
-/* Where in an event the packet begins, and before it its headers. */
+/* Offset of the packet in an event, behind its headers. */
 #define PACKET (SOFT_GRH + SOFT_UDP_HEADER)
-/* How long a datagram waits to be reordered, where the rule does not say. */
+/* How long a datagram waits for a later one that arrives before it, unless the rule sets a limit. */
 #define REORDER_LIMIT (20 * SOFT_MICROSECOND)
 
-/* The byte of the BTH that routers may change and that the ICRC leaves out (IBTA 7.8.1, annex A17.3.3). */
+/* The byte of the BTH that routers may change and the ICRC does not cover (IBTA 7.8.1, annex A17.3.3). */
 #define UNCOVERED 4
 
-/* Lists that ways are in, by their keys. */
+/* Lists of flows, by key. */
 #define FLOWS 1024
 
-/* Packets on one way overtake none, but for faults.  What a fault does to them does nothing to those on others. */
+/* Packets of one flow keep their order, except for faults. A fault on one flow does not change others. */
 struct flow {
-	struct flow *next; /* of its list, or of those that are unused */
+	struct flow *next; /* in its list, or in that of unused ones */
 	uint64_t key;
-	uint64_t latest; /* arrival of what is on its way */
+	uint64_t latest; /* arrival time of the last packet */
 	uint32_t events;
 };
 
 /* A datagram that will arrive, or an acknowledgement that will be due. */
 struct event {
-	uint64_t due, order; /* of two at the same time, the one with the lower order comes first */
-	struct soft_device *device; /* where it arrives */
-	struct soft_packets_sender sender; /* with a send function: it is another link's, and leaves */
-	struct flow *flow; /* on which it must not be reordered; NULL: it may be */
-	struct soft_qp *qp; /* held: it has an acknowledgement pending; NULL: a datagram */
+	uint64_t due, order; /* at the same time, the lower order comes first */
+	struct soft_device *device; /* receiver */
+	struct soft_packets_sender sender; /* with a send function: a packet of another link, which is sent by it */
+	struct flow *flow; /* the packet keeps its order in it; NULL: it may be reordered */
+	struct soft_qp *qp; /* reference: it has a pending acknowledgement; NULL: a datagram */
 	uint32_t from; /* the queue pair that sent it */
 	size_t begin, length; /* of the datagram */
 	uint8_t bytes[SOFT_DATAGRAM];
@@ -49,9 +49,9 @@ struct soft_packets {
 	struct soft_link link;
 	struct soft_fabric *fabric;
 	struct soft_packets_options options;
-	struct soft_timer timer; /* of the earliest event */
+	struct soft_timer timer; /* for the earliest event */
 
-	struct soft_lock lock; /* guards the rest */
+	struct soft_lock lock; /* guards the fields below */
 	struct soft_random random;
 	struct soft_device *devices[SOFT_PACKETS_DEVICES];
 	struct flow *flows; /* as many as events */
@@ -59,7 +59,7 @@ struct soft_packets {
 	uint32_t device_count;
 	struct event *events;
 	struct event **unused; /* a stack */
-	struct event **heap; /* what is on its way, by due and order */
+	struct event **heap; /* packets in flight, by due and order */
 	uint32_t unused_count, heap_count;
 	uint64_t order;
 	struct soft_packets_counters counters;
@@ -116,7 +116,7 @@ static void schedule(struct soft_packets *packets, struct event *event, uint64_t
 		soft_timer_arm(&packets->fabric->timers, &packets->timer, due > time ? due - time : 0);
 }
 
-/* A free event; NULL when too many datagrams are on their way. */
+/* A free event; NULL if too many datagrams are in flight. */
 static struct event *take(struct soft_packets *packets)
 {
 	soft_lock_expect(&packets->lock);
@@ -128,7 +128,7 @@ static struct flow **list_of(struct soft_packets *packets, uint64_t key)
 	return &packets->used_flows[key * UINT64_C(0x9e3779b97f4a7c15) >> 54];
 }
 
-/* The way of that key has an event more. */
+/* Add an event to the flow of that key. */
 static struct flow *use_flow(struct soft_packets *packets, uint64_t key)
 {
 	struct flow **list = list_of(packets, key), *flow = *list;
@@ -146,7 +146,7 @@ static struct flow *use_flow(struct soft_packets *packets, uint64_t key)
 	return flow;
 }
 
-/* With its last event it has no order to keep. */
+/* Remove an event. A flow without events is freed. */
 static void leave_flow(struct soft_packets *packets, struct flow *flow)
 {
 	struct flow **link = list_of(packets, flow->key);
@@ -183,7 +183,7 @@ static uint8_t *begin(struct soft_link *link, struct soft_burst *burst, struct s
 	return event ? event->bytes + PACKET : NULL;
 }
 
-/* The index of the device with that address; SOFT_PACKETS_DEVICES when there is none. */
+/* The index of the device with that address; SOFT_PACKETS_DEVICES if there is none. */
 static uint32_t find(const struct soft_packets *packets, const union ibv_gid *address)
 {
 	uint32_t index = 0;
@@ -214,12 +214,12 @@ static struct event *copy(struct soft_packets *packets, const struct event *even
 	return other;
 }
 
-/* Send the datagram on the way of that key, with the faults that apply. */
+/* Send the datagram on the flow of that key, subject to faults. */
 static void carry(struct soft_packets *packets, struct event *event, uint64_t key,
 		  const struct soft_fault_result *fault_result)
 {
 	uint64_t due = now(packets) + packets->options.delay + below(packets, packets->options.jitter);
-	struct event *twin;
+	struct event *duplicate;
 
 	soft_lock_expect(&packets->lock);
 	if (fault_result->corrupt) {
@@ -235,10 +235,10 @@ static void carry(struct soft_packets *packets, struct event *event, uint64_t ke
 	if (due < event->flow->latest)
 		due = event->flow->latest;
 	due += fault_result->delay;
-	if (fault_result->duplicate && (twin = copy(packets, event))) {
+	if (fault_result->duplicate && (duplicate = copy(packets, event))) {
 		packets->counters.duplicated++;
-		twin->device = event->device;
-		schedule(packets, twin, due + fault_result->duplicate_delay);
+		duplicate->device = event->device;
+		schedule(packets, duplicate, due + fault_result->duplicate_delay);
 	}
 	if (fault_result->reorder) {
 		packets->counters.reordered++;
@@ -249,13 +249,13 @@ static void carry(struct soft_packets *packets, struct event *event, uint64_t ke
 	schedule(packets, event, due);
 }
 
-/* Of the packets between two queue pairs; all members of a group are one. */
+/* The flow between two queue pairs; all members of a group are one. */
 static uint64_t key_of(const struct soft_qp *qp, const struct soft_packet *packet, uint32_t from, uint32_t to)
 {
 	return (uint64_t)(from * (SOFT_PACKETS_DEVICES + 1) + to) << 48 | (uint64_t)qp->ibv.qp_num << 24 | packet->destination;
 }
 
-/* Write the headers before the packet, and the ICRC behind it. */
+/* Write the headers before the packet, and the ICRC after it. */
 static void finish(struct event *event, bool icrc, struct soft_qp *qp, const struct soft_packet *packet, size_t length)
 {
 	uint8_t header[SOFT_GRH], *place;
@@ -309,7 +309,7 @@ static void send_datagram(struct soft_link *link, struct soft_burst *burst, stru
 	if (fault_result->lose) {
 		give_back(packets, event);
 	} else if (soft_gid_is_multicast(to)) {
-		/* A copy for every device, which knows the members of the group. */
+		/* A copy for each device, which knows the members of the group. */
 		for (target = 0; target < packets->device_count; target++)
 			if ((other = copy(packets, event))) {
 				other->device = packets->devices[target];

@@ -16,8 +16,8 @@ static bool is_same(const union ibv_gid *a, const union ibv_gid *b)
 }
 
 /*
- * A connected queue pair takes packets of its peer only, for the address that it has itself (IBTA 9.6.1.5).  One of the
- * locks is held.
+ * A connected queue pair accepts only packets of its peer, for its own address (IBTA 9.6.1.5). One of the locks is
+ * held.
  */
 static bool is_peer(const struct soft_qp *qp, const struct soft_arrival *arrival)
 {
@@ -31,7 +31,7 @@ static bool is_peer(const struct soft_qp *qp, const struct soft_arrival *arrival
 	       (arrival->sender == SOFT_NO_QPN || arrival->sender == qp->attr.dest_qp_num);
 }
 
-/* As much of the answer to a READ as may go out now.  True: it goes on.  responder.lock is held. */
+/* Send as much of a READ response as is allowed now. True: it continues later. responder.lock is held. */
 static bool answer_read(struct soft_qp *qp, struct soft_burst *burst)
 {
 	struct soft_link *link = qp->segmentation->link;
@@ -45,7 +45,7 @@ static bool answer_read(struct soft_qp *qp, struct soft_burst *burst)
 	return qp->segmentation->stream.active && !qp->responder.failed;
 }
 
-/* What follows a request.  True: the answer to a READ goes on.  responder.lock is held, and released. */
+/* End a request. True: a READ response continues. responder.lock is held, and released. */
 static bool end_request(struct soft_qp *qp, struct soft_burst *burst)
 {
 	struct soft_segmentation *segmentation = qp->segmentation;
@@ -72,13 +72,13 @@ bool soft_link_answer_read(struct soft_qp *qp)
 
 	soft_burst_begin(&burst);
 	soft_lock_take(&qp->responder.lock);
-	/* Of a target, the shared queue may be gone meanwhile, and its domain with it. */
+	/* The shared queue of a target may be destroyed meanwhile, and its domain with it. */
 	if (qp->xrc && stream->active && !soft_target_enter(qp, stream->shared_queue))
 		stream->active = false;
 	return end_request(qp, &burst);
 }
 
-/* False: it is from somebody else than the peer. */
+/* False: its sender is not the peer. */
 static bool receive_request(struct soft_qp *qp, const struct soft_arrival *arrival,
 			    const struct soft_packet *packet, const uint8_t *bytes, size_t length)
 {
@@ -146,7 +146,7 @@ static void receive_multicast(struct soft_device *device, const union ibv_gid *g
 	soft_multicast_release(members);
 }
 
-/* Of an extended connection one end takes requests only, and the other answers only. */
+/* One end of an extended connection accepts only requests, the other only answers. */
 static bool is_for(const struct soft_qp *qp, const struct soft_packet *packet)
 {
 	enum soft_xrc end = !packet->xrc ? SOFT_NO_XRC :
@@ -155,7 +155,7 @@ static bool is_for(const struct soft_qp *qp, const struct soft_packet *packet)
 	return qp->segmentation && (packet->opcode & SOFT_SERVICE) == qp->service && qp->xrc == end;
 }
 
-/* In the receiver's memory the GRH of a datagram stands before its payload. */
+/* In the receiver's memory the GRH of a datagram precedes its payload. */
 static void add_header(const struct soft_device *device, struct soft_packet *packet, const uint8_t header[SOFT_GRH])
 {
 	if (device->network_in_service_level)
@@ -167,7 +167,7 @@ static void add_header(const struct soft_device *device, struct soft_packet *pac
 	packet->num_segments = 2;
 }
 
-/* The queue pair of that number.  One that was destroyed since the last packet is in RESET, and takes none. */
+/* The queue pair with that number. One that was destroyed since the last packet is in RESET and accepts none. */
 static struct soft_qp *find_receiver(struct soft_device *device, struct soft_arrival *arrival, uint32_t number)
 {
 	if (arrival->receiver && arrival->receiver->ibv.qp_num == number)
@@ -202,7 +202,7 @@ static bool drop(struct soft_arrival *arrival, enum soft_notice fault)
 	return false;
 }
 
-/* By the one that it is for.  False: it is from somebody else than its peer. */
+/* Deliver to the half that the packet is for. False: its sender is not the peer. */
 static bool receive(struct soft_qp *qp, const struct soft_arrival *arrival, const struct soft_packet *packet,
 		    const uint8_t *bytes, size_t length)
 {
@@ -236,8 +236,8 @@ bool soft_link_deliver(struct soft_device *device, struct soft_arrival *arrival,
 	}
 	qp = find_receiver(device, arrival, packet.destination);
 	if (!qp || !is_for(qp, &packet))
-		return drop(arrival, SOFT_NOTICE_NOBODY);
-	return receive(qp, arrival, &packet, bytes, length) || drop(arrival, SOFT_NOTICE_STRANGER);
+		return drop(arrival, SOFT_NOTICE_NO_RECEIVER);
+	return receive(qp, arrival, &packet, bytes, length) || drop(arrival, SOFT_NOTICE_FOREIGN);
 }
 
 bool soft_link_receive(struct soft_device *device, bool icrc, uint32_t sender, uint8_t *datagram, size_t length)

@@ -21,10 +21,15 @@ const union ibv_gid *soft_link_destination(const struct soft_qp *qp, const struc
 
 struct soft_fault_subject soft_link_subject(const struct soft_qp *qp, const struct soft_packet *packet)
 {
+	bool acknowledges = packet->opcode == SOFT_ACKNOWLEDGE && qp->service == SOFT_RELIABLE_CONNECTION;
+
 	return (struct soft_fault_subject){
 		.traffic = SOFT_FAULT_DATA,
+		/* Both ends of a connection have the timeout of its path. */
+		.ack_timeout = acknowledges ? soft_ack_timeout(qp->attr.timeout) : 0,
 		.operation = packet->opcode & SOFT_OPERATION,
 		.psn = packet->psn,
+		.repeated = qp->service == SOFT_RELIABLE_CONNECTION,
 		.message = soft_operation_is_answer(packet->opcode) ? packet->msn : soft_requester_message(&qp->requester),
 	};
 }
@@ -63,6 +68,7 @@ void soft_link_answer(struct soft_qp *qp, struct soft_burst *burst, struct soft_
 	packet->congestion = 0;
 	packet->partition = SOFT_WIRE_PARTITION;
 	packet->header = 0;
+	soft_credits_add(qp, packet);
 	send_packet(qp, burst, packet);
 }
 
@@ -90,9 +96,9 @@ bool soft_link_send(struct soft_qp *qp)
 		again = soft_lock_is_wanted(&qp->requester.lock);
 	}
 	if (burst.count) {
-		/* Behind it: the reply to a request acknowledges it at little cost. */
+		/* After the request: the reply to it acknowledges it at little cost. */
 		if (qp->segmentation->link->piggybacks_acks && qp->service == SOFT_RELIABLE_CONNECTION) {
-			soft_lock_take(&qp->responder.lock); /* it comes after requester.lock */
+			soft_lock_take(&qp->responder.lock); /* it follows requester.lock in the order */
 			if (soft_ack_is_piggybacked(qp))
 				acknowledge(qp, &burst);
 			soft_lock_release(&qp->responder.lock);

@@ -8,11 +8,14 @@
 #include "soft/objects/pd.h"
 #include "soft/objects/qp.h"
 
-/* What one call sends at most: some tenths of a second.  On the timer thread, which serves others too, some milliseconds. */
+/*
+ * Bytes that one call sends: it takes a few tenths of a second. On the timer thread, which other timers need, a part
+ * takes a few milliseconds.
+ */
 #define WORK_OF_CALL (UINT64_C(1) << 30)
 #define WORK_OF_TURN (UINT64_C(1) << 24)
 
-/* Settle the receivers that failed.  No lock is held. */
+/* Change receivers that failed to ERR. No lock is held. */
 static void fail_peers(const struct soft_pass *pass)
 {
 	struct soft_multicast_members *group = pass->failed_group;
@@ -28,7 +31,7 @@ static void fail_peers(const struct soft_pass *pass)
 	soft_multicast_release(group);
 }
 
-/* The second half of a BIND_MW or LOCAL_INV, in the domain that is held since the first. */
+/* The second half of a BIND_MW or LOCAL_INV. domain is a reference since the first half. */
 static void finish_local(struct soft_qp *qp, struct soft_pd *domain, uint32_t seq, struct soft_pass *pass)
 {
 	bool again = true;
@@ -43,10 +46,11 @@ static void finish_local(struct soft_qp *qp, struct soft_pd *domain, uint32_t se
 }
 
 /*
- * Have the timer expire after requester.wait_delay.  False without the memory for that.
+ * Make the timer expire after requester.wait_delay. False without memory.
  *
- * On a link in real time each message moves the timer back, which takes about as long as all else that a queue pair does for
- * it.  There it stays where it is, and when it expires begins anew: IBTA 9.7.6.1.3 lets a timeout be four times as long.
+ * On a link in real time each message would postpone the timer, which takes about as long as all other work for a
+ * message. So the timer is not changed there, and is restarted when it expires: IBTA 9.7.6.1.3 allows a timeout to
+ * take four times as long.
  */
 static bool arm(struct soft_qp *qp)
 {
@@ -55,17 +59,20 @@ static bool arm(struct soft_qp *qp)
 
 	soft_lock_expect(&requester->lock);
 	if (segmentation) {
-		bool lax = segmentation->link->lax_timeouts && requester->wait == SOFT_WAIT_ACK;
+		bool coarse = segmentation->link->coarse_timeouts && requester->wait == SOFT_WAIT_ACK;
 
-		segmentation->prolonged = lax && segmentation->timed;
+		segmentation->prolonged = coarse && segmentation->timed;
 		if (segmentation->prolonged)
 			return true;
-		segmentation->timed = lax;
+		segmentation->timed = coarse;
 	}
 	return !soft_timer_arm(&soft_qp_device(qp)->fabric->timers, &qp->timer, requester->wait_delay);
 }
 
-/* Leave the rest to the timer thread.  False when nothing can be sent now, or without that thread: the caller goes on. */
+/*
+ * Leave the rest to the timer thread. False if nothing can be sent now, or without that thread: the caller
+ * continues.
+ */
 static bool defer(struct soft_qp *qp)
 {
 	struct soft_requester *requester = &qp->requester;
@@ -83,9 +90,9 @@ static bool defer(struct soft_qp *qp)
 }
 
 /*
- * One pass over the send queue, with *work to do at most, from which it subtracts what it did.  Releases requester.lock;
- * true when another pass is due.  If there is anything to do after that it takes a reference, once for all passes: another
- * thread may have seen the completion of what was posted here and destroy the queue pair, which is in RESET then and has
+ * One pass over the send queue, with at most *work; subtracts what it did. Releases requester.lock; true if another
+ * pass is due. If there is anything to do afterwards, it takes a reference, once for all passes. Another thread may
+ * have seen the completion of the request and destroyed the queue pair. The queue pair is in RESET then and has
  * nothing more to do.
  */
 static bool transmit(struct soft_qp *qp, uint64_t *work, bool *held)
@@ -105,7 +112,7 @@ static bool transmit(struct soft_qp *qp, uint64_t *work, bool *held)
 	}
 	local = soft_requester_begin_local(qp);
 	if (local) {
-		/* Queue pair and domain may be destroyed as soon as the lock is released. */
+		/* Another thread may destroy queue pair and domain as soon as the lock is released. */
 		domain = soft_pd_domain(qp->ibv.pd);
 		soft_pd_hold(domain);
 		seq = requester->mw_op_seq;
@@ -113,7 +120,7 @@ static bool transmit(struct soft_qp *qp, uint64_t *work, bool *held)
 	failed = soft_qp_state(qp) == IBV_QPS_ERR;
 	if (!failed && requester->wait_delay) {
 		requester->deferred = false;
-		/* Without a timer the wait would never end: fail as if it had timed out. */
+		/* Without a timer the wait would never end: fail as after a timeout. */
 		failed = !arm(qp);
 		if (failed)
 			atomic_store_explicit(&qp->state, IBV_QPS_ERR, memory_order_relaxed);
@@ -162,7 +169,7 @@ void soft_transmit_expire(struct soft_timer *timer)
 	struct soft_requester *requester = &qp->requester;
 
 	soft_lock_take(&requester->lock);
-	/* It was armed again before the lock was taken. */
+	/* The timer was armed again before the lock was taken. */
 	if (soft_timer_is_armed(&soft_qp_device(qp)->fabric->timers, timer)) {
 		soft_lock_release(&requester->lock);
 		return;
@@ -175,7 +182,7 @@ void soft_transmit_expire(struct soft_timer *timer)
 			requester->wait_delay = requester->ack_timeout;
 	} else if (!requester->deferred) {
 		soft_requester_expire(qp);
-		/* Other timers must not wait while everything is sent again. */
+		/* Other timers must not wait while all requests are sent again. */
 		if (!qp->segmentation && defer(qp)) {
 			soft_lock_release(&requester->lock);
 			return;

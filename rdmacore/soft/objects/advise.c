@@ -1,4 +1,4 @@
-/* ibv_advise_mr(3): memory on demand is looked for before it is used.  The errors are those of mlx5_ib. */
+/* ibv_advise_mr(3): make on-demand memory present before it is used. The errors are those of mlx5_ib. */
 #include <errno.h>
 #include <stdbool.h>
 
@@ -9,7 +9,7 @@
 #include "soft/objects/pd.h"
 #include "soft/objects/verbs.h"
 
-/* Where an entry lies in this process: 0 or an errno value. */
+/* The address of an entry in this process: 0 or an errno value. */
 static int find(struct ibv_pd *pd, const struct ibv_sge *sge, bool write, uint64_t *memory)
 {
 	struct soft_mr_table *table = &soft_device(pd->context->device)->memory;
@@ -43,7 +43,7 @@ static int advise(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, bool wait
 	uint64_t memory;
 	int error = find(pd, sge, write, &memory);
 
-	/* What is present is present to soft as well. */
+	/* PREFETCH_NO_FAULT is about pages that are present, which soft can always access. */
 	if (error || !sge->length || advice == IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
 		return error;
 	if (wait)

@@ -11,13 +11,13 @@
 #include "soft/objects/pd.h"
 #include "soft/wire/datagram.h"
 
-/* What stands between the IP header and the payload, and after it. */
+/* The bytes between IP header and payload, and after the payload. */
 #define DATAGRAM_OVERHEAD (SOFT_UDP_HEADER + SOFT_WIRE_BTH + SOFT_WIRE_DETH + SOFT_WIRE_ICRC)
 #define IPV4_OFFSET (SOFT_GRH - SOFT_IPV4_HEADER)
 
 void soft_ah_header(const struct soft_ah *ah, uint32_t payload, bool immediate, uint8_t header[SOFT_GRH])
 {
-	/* The payload is padded to words. */
+	/* The payload is padded to words of 4 bytes. */
 	uint32_t length = DATAGRAM_OVERHEAD + (immediate ? SOFT_WIRE_IMMEDIATE : 0) + ((payload + 3) & ~3u);
 
 	memcpy(header, ah->header, SOFT_GRH);
@@ -112,7 +112,7 @@ int soft_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct ibv_w
 		errno = EINVAL;
 		return -1;
 	}
-	/* Of a multicast group's address, one of its kind. */
+	/* For a multicast group: a source GID of its address family. */
 	attr->grh.sgid_index = soft_gid_find(&soft_device(context->device)->gid_table, &own);
 	return 0;
 }

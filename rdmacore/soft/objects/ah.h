@@ -13,7 +13,7 @@ struct soft_device;
 
 struct soft_ah {
 	struct ibv_ah ibv;
-	_Atomic unsigned int references; /* the owner, and requests that were posted with it */
+	_Atomic unsigned int references; /* the owner, and posted requests that use it */
 	struct ibv_ah_attr attr;
 	union ibv_gid source;
 	uint8_t header[SOFT_GRH]; /* lengths and checksum are 0 */
@@ -25,9 +25,9 @@ static inline struct soft_ah *soft_ah(struct ibv_ah *ah)
 }
 
 /*
- * Whether Linux would accept the path (rdma_fill_sgid_attr, rdma_addr_find_l2_eth_by_grh): 0; EINVAL without a GRH, for a
- * port that does not exist, for another address family than that of the source GID, and for ::; ENODATA for an empty
- * entry of the GID table; ENODEV for 0.0.0.0, which Linux routes past the device.
+ * Whether Linux would accept the path (rdma_fill_sgid_attr, rdma_addr_find_l2_eth_by_grh): 0 or an errno. EINVAL
+ * without a GRH, for a port that does not exist, for another address family than the source GID's, and for ::. ENODATA
+ * for an empty entry of the GID table. ENODEV for 0.0.0.0, which Linux does not route to the device.
  */
 int soft_ah_check(const struct soft_device *device, const struct ibv_ah_attr *attr);
 /* NULL and errno of soft_ah_check, or ENOMEM. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "soft/objects/context.h"
+#include "soft/objects/device.h"
 
 struct soft_comp_channel {
 	struct ibv_comp_channel ibv;
@@ -28,7 +29,7 @@ struct ibv_comp_channel *soft_create_comp_channel(struct ibv_context *context)
 	channel = calloc(1, sizeof(*channel));
 	if (!channel)
 		return NULL;
-	result = soft_event_queue_init(&channel->queue);
+	result = soft_event_queue_init(&channel->queue, soft_device(context->device)->legal);
 	if (result) {
 		free(channel);
 		errno = -result;

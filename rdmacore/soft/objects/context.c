@@ -70,7 +70,7 @@ void soft_ack_async_event(struct ibv_async_event *event)
 	case IBV_EVENT_SRQ_LIMIT_REACHED:
 		soft_events_acknowledge(&srq->mutex, &srq->cond, &srq->events_completed, 1);
 		break;
-	case IBV_EVENT_DEVICE_FATAL: /* about no object that could be destroyed */
+	case IBV_EVENT_DEVICE_FATAL: /* not about an object that could be destroyed */
 	case IBV_EVENT_GID_CHANGE:
 	case IBV_EVENT_PORT_ERR:
 	case IBV_EVENT_PORT_ACTIVE:

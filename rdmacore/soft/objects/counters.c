@@ -1,13 +1,14 @@
+#include "soft/base/fabric.h"
 #include "soft/objects/device.h"
 
 /*
- * Two drivers' names of one count: rdma_rxe's (rxe_hw_counters.c of Linux) and mlx5_ib's (Documentation of rdma-core,
- * and the vendor's).
+ * Names of two drivers for one count: of rdma_rxe (rxe_hw_counters.c of Linux) and of mlx5_ib (documentation of
+ * rdma-core and the vendor).
  */
 static const struct name {
 	const char *name;
 	enum soft_counter counter;
-	bool of_packets; /* means something only on a link where messages are packets */
+	bool of_packets; /* counts only on a link where messages are packets */
 } names[] = {
 	{"sent_pkts", SOFT_COUNT_SENT, true},
 	{"rcvd_pkts", SOFT_COUNT_RECEIVED, true},
@@ -27,7 +28,8 @@ static const struct name {
 	{"retry_rnr_exceeded_err", SOFT_COUNT_RNR_RETRY_EXCEEDED, false},
 };
 
-_Static_assert(sizeof(names) / sizeof(names[0]) <= CORE_COUNTERS_MAX, "room for all");
+_Static_assert(sizeof(names) / sizeof(names[0]) + CORE_LEGAL_CHOICES <= CORE_COUNTERS_MAX, "room for all");
+_Static_assert(SOFT_COUNTERS + CORE_LEGAL_CHOICES <= CORE_COUNTERS_MAX, "choices count behind the device's counters");
 
 int soft_device_counters(const struct soft_device *device, struct core_counter *counters)
 {
@@ -37,7 +39,14 @@ int soft_device_counters(const struct soft_device *device, struct core_counter *
 		if (device->link || !names[row].of_packets)
 			counters[count++] = (struct core_counter){
 				names[row].name,
+				names[row].counter,
 				atomic_load_explicit(&device->counters[names[row].counter], memory_order_relaxed),
 			};
+	for (int choice = 0; device->legal && choice < CORE_LEGAL_CHOICES; choice++)
+		counters[count++] = (struct core_counter){
+			core_legal_choices[choice].counter,
+			(uint32_t)(device->legal->made - device->counters + choice),
+			atomic_load_explicit(&device->legal->made[choice], memory_order_relaxed),
+		};
 	return count;
 }

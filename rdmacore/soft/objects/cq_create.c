@@ -79,6 +79,11 @@ struct ibv_cq *soft_create_cq_in(struct ibv_context *context, struct soft_pd *pd
 	cq->overflow_event.type = IBV_EVENT_CQ_ERR;
 	cq->overflow_event.element.cq = &cq->ibv;
 	soft_comp_channel_use(channel, 1);
+	if (soft_cq_legal_create(cq)) {
+		soft_destroy_cq(&cq->ibv);
+		errno = ENOMEM;
+		return NULL;
+	}
 	return &cq->ibv;
 }
 
@@ -95,7 +100,7 @@ static void free_rings(struct soft_cq *cq)
 	}
 }
 
-/* A spare ring with at least that many entries and less than twice as many; NULL when there is none. */
+/* A spare ring with at least that many entries and less than twice as many; NULL if there is none. */
 static struct soft_cq_ring *take_spare(struct soft_cq *cq, int entries)
 {
 	struct soft_cq_ring **link = &cq->spares, *ring;
@@ -110,7 +115,7 @@ static struct soft_cq_ring *take_spare(struct soft_cq *cq, int entries)
 	return ring;
 }
 
-/* Both locks are held, and to has room for all completions. */
+/* Both locks are held. to has room for all completions. */
 static void move_to(struct soft_cq *cq, struct soft_cq_ring *to, uint32_t consumed)
 {
 	struct soft_cq_ring *from = atomic_load_explicit(&cq->ring, memory_order_relaxed);
@@ -123,7 +128,8 @@ static void move_to(struct soft_cq *cq, struct soft_cq_ring *to, uint32_t consum
 		entry->wc = from->entries[index & from->mask].wc;
 		*soft_cq_stamp(to, index) = *soft_cq_stamp(from, index);
 		entry->receiver = from->entries[index & from->mask].receiver;
-		atomic_store_explicit(&entry->lap, soft_cq_lap(to, index), memory_order_release);
+		if (!soft_cq_is_late(cq, index))
+			atomic_store_explicit(&entry->lap, soft_cq_lap(to, index), memory_order_release);
 	}
 	atomic_store_explicit(&cq->ring, to, memory_order_release);
 	cq->filled = to;
@@ -162,7 +168,7 @@ unlock:
 	return result;
 }
 
-/* ibv_destroy_cq(3) waits until every event that was taken is acknowledged. */
+/* ibv_destroy_cq(3) waits until each event that was taken is acknowledged. */
 static int wait_acknowledged(struct soft_cq *cq)
 {
 	struct soft_clock *wall = &soft_device(cq->ibv.context->device)->fabric->wall;
@@ -184,7 +190,8 @@ int soft_destroy_cq(struct ibv_cq *ibv_cq)
 
 	if (atomic_load(&cq->users))
 		return EBUSY;
-	soft_cq_end_moderation(cq); /* its timer raises events */
+	soft_cq_end_moderation(cq); /* the timers raise events */
+	soft_cq_legal_destroy(cq);
 	result = wait_acknowledged(cq);
 	if (result)
 		return result;

@@ -16,8 +16,8 @@ static struct soft_cq *cq_of(struct ibv_cq_ex *cq)
 }
 
 /*
- * Take the oldest completion out of the queue, as current.  It is copied because the user may do anything before the next
- * next_poll or end_poll: no lock that other threads need is held until then, and a receive has made room.
+ * Take the oldest completion out of the queue, as current. It is copied because the user may do anything before the
+ * next next_poll or end_poll. No lock that other threads need is held until then, and a receive has made room.
  */
 static int show(struct soft_cq *cq)
 {
@@ -53,12 +53,15 @@ static int start_poll(struct ibv_cq_ex *extended, struct ibv_poll_cq_attr *attr)
 
 	if (attr && attr->comp_mask)
 		return EINVAL;
-	if (soft_cq_looks_empty(cq) && (!cq->progress || !soft_cq_progress(cq)))
+	if (soft_cq_looks_empty(cq) && (!cq->progress || !soft_cq_progress(cq)) &&
+	    (!cq->legal || !soft_cq_legal_hurry(cq)))
 		return ENOENT;
 	soft_lock_take(&cq->polling);
 	result = show(cq);
 	if (result) /* no end_poll follows */
 		soft_lock_release(&cq->polling);
+	else if (cq->legal)
+		soft_cq_legal_polled(cq);
 	return result;
 }
 
@@ -66,6 +69,10 @@ static int next_poll(struct ibv_cq_ex *extended)
 {
 	struct soft_cq *cq = cq_of(extended);
 
+	if (cq->legal && soft_legal_choose(&cq->legal->draws, CORE_LEGAL_POLL_SHORT)) {
+		soft_cq_legal_left(cq);
+		return ENOENT;
+	}
 	return soft_cq_looks_empty(cq) ? ENOENT : show(cq);
 }
 

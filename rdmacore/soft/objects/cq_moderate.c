@@ -6,7 +6,7 @@
 #include "soft/base/clock.h"
 #include "soft/objects/cq.h"
 
-/* End the wait: whether the caller must raise the event.  cq->lock is held. */
+/* End the wait. Returns whether the caller must raise the event. cq->lock is held. */
 static bool flush(struct soft_cq *cq)
 {
 	bool notify = cq->moderation->waiting && cq->armed != SOFT_CQ_IDLE;
@@ -30,7 +30,7 @@ static void expire(struct soft_timer *timer)
 		soft_cq_notify(cq);
 }
 
-/* Made once and kept, for producers use it from then on. */
+/* Created once and kept, because producers use it from then on. */
 static int add(struct soft_cq *cq)
 {
 	struct soft_cq_moderation *moderation;
@@ -55,7 +55,7 @@ static int add(struct soft_cq *cq)
 		moderation = NULL;
 	}
 	soft_lock_release(&cq->lock);
-	if (moderation) { /* another thread was faster */
+	if (moderation) { /* another thread created it */
 		soft_timer_unregister(soft_cq_timers(cq), &moderation->timer);
 		free(moderation);
 	}
@@ -78,7 +78,7 @@ int soft_modify_cq(struct ibv_cq *ibv_cq, struct ibv_modify_cq_attr *attr)
 	soft_lock_take(&cq->lock);
 	cq->moderation->count = off ? 0 : attr->moderate.cq_count;
 	cq->moderation->period = attr->moderate.cq_period * SOFT_MICROSECOND;
-	/* What waited for the old limits is reported now. */
+	/* Completions that waited under the old limits are reported now. */
 	soft_timer_cancel(soft_cq_timers(cq), &cq->moderation->timer);
 	notify = flush(cq);
 	soft_lock_release(&cq->lock);

@@ -17,12 +17,13 @@ int soft_device_create(struct soft_fabric *fabric, const char *name, struct soft
 	if (!device)
 		return -ENOMEM;
 	device->fabric = fabric;
+	device->counters = fabric->tally->counters;
 	device->ibv.node_type = IBV_NODE_CA;
 	device->ibv.transport_type = IBV_TRANSPORT_IB;
 	snprintf(device->ibv.name, sizeof(device->ibv.name), "%s", name);
 	snprintf(device->ibv.dev_name, sizeof(device->ibv.dev_name), "%s", name);
 	device->mtu = IBV_MTU_4096;
-	/* A locally administered EUI-64, random so that a peer does not take this device for an earlier one. */
+	/* A locally administered EUI-64. It is random, so that a peer does not take this device for an earlier one. */
 	device->guid = (soft_fabric_random(fabric) & ~(UINT64_C(3) << 56)) | UINT64_C(2) << 56;
 
 	/* 0 is SMI and 1 is GSI: IBTA 10.2.4.1, special queue pairs. */
@@ -39,6 +40,9 @@ int soft_device_create(struct soft_fabric *fabric, const char *name, struct soft
 	soft_multicast_init(&device->multicast);
 	soft_mutex_init(&device->lock, SOFT_ORDER_DEVICE);
 	soft_gid_table_init(&device->gid_table);
+	device->legal = fabric->legal.choices ? &fabric->legal : NULL;
+	soft_table_choose(&device->queue_pairs, device->legal);
+	soft_mr_table_choose(&device->memory, device->legal);
 	*out = device;
 	return 0;
 
@@ -89,7 +93,7 @@ void soft_device_attributes(const struct soft_device *device, struct ibv_device_
 				    IBV_DEVICE_BAD_QKEY_CNTR | IBV_DEVICE_MEM_WINDOW |
 				    IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_UD_AV_PORT_ENFORCE |
 				    IBV_DEVICE_XRC |
-				    /* LOCAL_INV and SEND_WITH_INV; the rest of it is for kernels */
+				    /* LOCAL_INV and SEND_WITH_INV; its other features are for kernels */
 				    IBV_DEVICE_MEM_MGT_EXTENSIONS,
 		.max_sge = SOFT_MAX_SGE,
 		.max_sge_rd = SOFT_MAX_SGE,
@@ -100,7 +104,7 @@ void soft_device_attributes(const struct soft_device *device, struct ibv_device_
 		.max_qp_rd_atom = SOFT_MAX_RD_ATOMIC,
 		.max_res_rd_atom = SOFT_MAX_RD_ATOMIC * SOFT_MAX_QP,
 		.max_qp_init_rd_atom = SOFT_MAX_RD_ATOMIC,
-		/* The processor's own instructions do them, so they are atomic to everybody. */
+		/* The processor executes atomics, so they are atomic for all accesses. */
 		.atomic_cap = IBV_ATOMIC_GLOB,
 		.max_ah = SOFT_MAX_AH,
 		.max_mcast_grp = SOFT_MAX_MULTICAST_GROUPS,
@@ -131,7 +135,7 @@ void soft_port_attributes(const struct soft_device *device, struct ibv_port_attr
 		.pkey_tbl_len = 1,
 		.max_vl_num = 1, /* VL0 */
 		.active_width = 1, /* 1x */
-		.active_speed = 8, /* 10 Gbit/s a lane: there is no wire, and rdma_rxe claims that as well */
+		.active_speed = 8, /* 10 Gbit/s a lane, as rdma_rxe reports it: there is no wire */
 		.phys_state = down ? 3 : 5, /* Disabled, or LinkUp */
 		.link_layer = IBV_LINK_LAYER_ETHERNET,
 	};

@@ -1,9 +1,9 @@
 /*
- * Memory of the device itself (ibv_alloc_dm(3)).  An adapter's lies beside its processor, and spares the bus; soft's is
- * memory of the process like any other, so that programs that want it run.
+ * Device memory (ibv_alloc_dm(3)). An adapter has it next to its processor, which saves transfers on the bus.
+ * Soft's is ordinary memory of the process, so that programs that need it run.
  *
- * A forked child may allocate its own with the context that its parent opened, as it may with an adapter: nothing here
- * takes a lock that the parent could have held.
+ * As with an adapter, a forked child may allocate device memory with the context that its parent opened. So no lock
+ * is taken here that the parent may have held.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #include "soft/objects/mr.h"
 #include "soft/objects/verbs.h"
 
-#define COPY_UNIT 4 /* bytes: mlx5's processors reach their device's memory in words of that */
+#define COPY_UNIT 4 /* bytes: mlx5 accesses its device memory in such words */
 
 #define ACCESS                                                                                     \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |               \
@@ -24,9 +24,9 @@
 struct soft_dm {
 	struct ibv_dm ibv;
 	size_t length;
-	size_t taken; /* with what its alignment costs */
+	size_t taken; /* size and alignment together */
 	char *memory;
-	_Atomic unsigned int users; /* regions */
+	_Atomic unsigned int users; /* memory regions */
 };
 
 static struct soft_dm *soft_dm(struct ibv_dm *dm)
@@ -64,7 +64,7 @@ static int copy_from(void *to, struct ibv_dm *ibv_dm, uint64_t offset, size_t le
 	return error;
 }
 
-/* Of what the device has left. */
+/* Take from what the device has left. */
 static bool take(struct soft_device *device, size_t length)
 {
 	uint64_t used = atomic_load(&device->own_memory_used);
@@ -101,7 +101,7 @@ struct ibv_dm *soft_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_at
 	dm->memory = aligned_alloc(alignment, size);
 	if (!dm->memory)
 		goto free_dm;
-	memset(dm->memory, 0, size); /* nothing of those that had it before */
+	memset(dm->memory, 0, size); /* do not show the data of earlier users */
 	dm->length = attr->length;
 	dm->taken = size;
 	dm->ibv.context = context;
@@ -149,6 +149,6 @@ struct ibv_mr *soft_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibv_dm, uint64_t
 	mr->kind = SOFT_MR_DEVICE_MEMORY;
 	mr->users_of_memory = &dm->users;
 	atomic_fetch_add(&dm->users, 1);
-	mr->ibv.addr = NULL; /* the processor does not reach it by an address */
+	mr->ibv.addr = NULL; /* the processor cannot access it by an address */
 	return &mr->ibv;
 }

@@ -7,13 +7,14 @@
 #include "provider/newer.h"
 #include "soft/objects/context.h"
 #include "soft/objects/device.h"
+#include "soft/objects/late_writes.h"
 #include "soft/objects/mr_table.h"
 #include "soft/objects/pd.h"
 #include "soft/objects/qp.h"
 
 /*
- * Huge pages and relaxed ordering are hints to a device that translates and orders: nothing is done here that they could
- * speed up.
+ * Huge pages and relaxed ordering are hints to a device that translates and orders. Soft does neither, so it ignores
+ * them.
  */
 #define SOFT_MR_ACCESS                                                                             \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |               \
@@ -21,7 +22,7 @@
 	 IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB | CORE_ACCESS_FLUSH_GLOBAL |                    \
 	 IBV_ACCESS_RELAXED_ORDERING)
 
-/* 0 or an errno value: what cannot be registered. */
+/* 0, or an errno value if it cannot be registered. */
 static int check(const struct soft_device *device, const void *address, size_t length, uint64_t iova, int access)
 {
 	/* A device translates whole pages (ib_uverbs_reg_mr of Linux). */
@@ -29,7 +30,7 @@ static int check(const struct soft_device *device, const void *address, size_t l
 		return EINVAL;
 	if (access & ~SOFT_MR_ACCESS)
 		return EOPNOTSUPP;
-	/* A flush of a whole region needs memory that is there (it is in none of the ODP capabilities). */
+	/* A flush of a whole region needs memory that is present (it is in none of the ODP capabilities). */
 	if (access & IBV_ACCESS_ON_DEMAND && (!device->on_demand || access & CORE_ACCESS_FLUSH_GLOBAL))
 		return EOPNOTSUPP;
 	/* ibv_reg_mr(3): remote write and atomic rights need the local one. */
@@ -42,8 +43,8 @@ static int check(const struct soft_device *device, const void *address, size_t l
 }
 
 /*
- * Whether the memory is as the kernel would find it that pins it: 0 or EFAULT.  What may become writable from anywhere must
- * be so (ib_access_writable of Linux).
+ * Whether a kernel could pin the memory: 0 or EFAULT. A region that a peer or the device may write must be writable
+ * (ib_access_writable of Linux).
  */
 static int look(const struct soft_device *device, const void *address, size_t length, int access)
 {
@@ -54,7 +55,7 @@ static int look(const struct soft_device *device, const void *address, size_t le
 	return soft_memory_is_there((uintptr_t)address, length, access & writable) ? 0 : EFAULT;
 }
 
-/* Everything in the slot except its key, which is 0.  table->lock is held. */
+/* Set all fields of the slot but its key, which is 0. table->lock is held. */
 static void fill(struct soft_mr_slot *slot, struct soft_pd *pd, const void *address, size_t length,
 		 uint64_t iova, uint32_t access)
 {
@@ -145,7 +146,7 @@ struct ibv_mr *soft_alloc_null_mr(struct ibv_pd *pd)
 		mr = soft_mr_create(pd, NULL, SIZE_MAX, 0, IBV_ACCESS_LOCAL_WRITE | SOFT_ACCESS_NULL);
 	if (mr) {
 		mr->kind = SOFT_MR_NULL;
-		mr->ibv.rkey = 0; /* it has none */
+		mr->ibv.rkey = 0; /* a null region has no remote access */
 		return &mr->ibv;
 	}
 	if (taken) {
@@ -157,7 +158,7 @@ struct ibv_mr *soft_alloc_null_mr(struct ibv_pd *pd)
 	return NULL;
 }
 
-/* Clear the key and wait until no transfer uses it; -EBUSY while windows are bound. */
+/* Clear the key, and wait until no transfer uses it; -EBUSY while windows are bound. */
 static int disable(struct soft_mr_table *table, struct soft_mr_slot *slot, struct soft_pd *pd)
 {
 	int result = 0;
@@ -168,9 +169,11 @@ static int disable(struct soft_mr_table *table, struct soft_mr_slot *slot, struc
 	else
 		atomic_store_explicit(&slot->key, 0, memory_order_release);
 	soft_mutex_unlock(&table->lock);
-	if (!result)
-		soft_quiesce(pd);
-	return result;
+	if (result)
+		return result;
+	soft_quiesce(pd);
+	soft_late_writes_flush(soft_device(pd->ibv.context->device)->late_writes);
+	return 0;
 }
 
 int soft_rereg_mr(struct ibv_mr *ibv_mr, int flags, struct ibv_pd *ibv_pd, void *address,
@@ -180,7 +183,7 @@ int soft_rereg_mr(struct ibv_mr *ibv_mr, int flags, struct ibv_pd *ibv_pd, void 
 	struct soft_mr_table *table = &soft_device(ibv_mr->context->device)->memory;
 	struct soft_mr_slot *slot = mr->slot;
 	bool moves = flags & IBV_REREG_MR_CHANGE_TRANSLATION;
-	bool stray = access && !(flags & IBV_REREG_MR_CHANGE_ACCESS); /* refused, as by libibverbs */
+	bool stray = access && !(flags & IBV_REREG_MR_CHANGE_ACCESS); /* libibverbs rejects that, too */
 
 	if (!(flags & IBV_REREG_MR_CHANGE_PD))
 		ibv_pd = ibv_mr->pd;
@@ -203,7 +206,7 @@ int soft_rereg_mr(struct ibv_mr *ibv_mr, int flags, struct ibv_pd *ibv_pd, void 
 	if (errno)
 		return IBV_REREG_MR_ERR_CMD;
 	soft_mutex_lock(&table->lock);
-	/* A region that is not moved keeps the address that work requests name it by. */
+	/* A region that is not moved keeps the address that work requests use. */
 	fill(slot, soft_pd_domain(ibv_pd), address, length,
 	     access & IBV_ACCESS_ZERO_BASED ? 0 :
 	     moves ? (uintptr_t)address : atomic_load_explicit(&slot->address, memory_order_relaxed),

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 enum soft_mr_kind {
-	SOFT_MR_USER, /* of the program's memory */
+	SOFT_MR_USER, /* memory of the program */
 	SOFT_MR_NULL, /* ibv_alloc_null_mr(3) */
 	SOFT_MR_DEVICE_MEMORY, /* ibv_reg_dm_mr(3) */
 };
@@ -18,19 +18,19 @@ struct soft_mr_slot;
 struct soft_mr {
 	struct ibv_mr ibv;
 	struct soft_mr_slot *slot;
-	uint32_t key; /* as it was given out; users may write into the one of ibv */
+	uint32_t key; /* as it was returned; users may overwrite the one in ibv */
 	int access;
 	enum soft_mr_kind kind;
-	_Atomic unsigned int *users_of_memory; /* device memory: one less when the region ends */
+	_Atomic unsigned int *users_of_memory; /* device memory: decreased when the region ends */
 };
 
 struct ibv_mr *soft_reg_mr(struct ibv_pd *pd, void *address, size_t length, int access);
-/* With the address by which work requests name the first byte. */
+/* address is the memory, iova the address that work requests use for its first byte. */
 struct ibv_mr *soft_reg_mr_iova(struct ibv_pd *pd, void *address, size_t length, uint64_t iova, int access);
 /* Ignores unknown flags of the optional range (ibv_reg_mr(3)). */
 struct ibv_mr *soft_reg_mr_iova2(struct ibv_pd *pd, void *address, size_t length, uint64_t iova,
 				 unsigned int access);
-/* A region of every address, which is zeros to read and forgets what is written. */
+/* A region of all addresses: reads return zeros, and written data is dropped. */
 struct ibv_mr *soft_alloc_null_mr(struct ibv_pd *pd);
 /* 0, or an enum ibv_rereg_mr_err_code with errno. */
 int soft_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *address, size_t length, int access);

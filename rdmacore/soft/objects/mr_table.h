@@ -1,9 +1,9 @@
 /*
  * The memory keys of regions and windows.
  *
- * The data path looks up a key without taking a lock: the table is not freed while the device exists.  The region stays
- * valid during a copy because every look-up and copy is done under a lock of a queue pair.  ibv_dereg_mr clears the key
- * and then takes and releases both locks of every queue pair of the protection domain (soft_quiesce).  After that no copy
+ * The data path looks up a key without a lock: the table is not freed while the device exists. A region stays valid
+ * during a copy, because each look-up and copy is done under a lock of a queue pair. ibv_dereg_mr clears the key, and
+ * then takes and releases both locks of each queue pair of the protection domain (soft_quiesce). After that no copy
  * with the old key is under way, and none can begin.
  */
 #ifndef SOFT_OBJECTS_MR_TABLE_H
@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "soft/base/legal.h"
 #include "soft/base/lock.h"
 #include "soft/base/mutex.h"
 #include "soft/objects/on_demand.h"
@@ -22,9 +23,9 @@
 #define SOFT_MR_MAX (1 << SOFT_KEY_INDEX_BITS)
 
 /*
- * A key is the index of its slot and a tag.  Indexes and the tags of a slot are given out in secret order, so a key does
- * not follow from others, and a stale key is valid again only after its slot was used 4096 times.  The lowest 8 bits of a
- * type 2 window's key are chosen by its owner (ibv_inc_rkey(3)).
+ * A key consists of the index of its slot and a tag. Indexes, and the tags of a slot, are assigned in a secret
+ * order. So a key cannot be derived from others, and a stale key becomes valid again only after its slot was used
+ * 4096 times. The owner of a type 2 window chooses the lowest 8 bits of its key (ibv_inc_rkey(3)).
  */
 #define SOFT_KEY_INDEX_BITS 20
 #define SOFT_KEY_TAG_BITS 12
@@ -32,40 +33,44 @@
 
 struct soft_pd;
 
-/* Besides enum ibv_access_flags: the key is good as an lkey.  Regions have it, windows have not. */
+/* In addition to enum ibv_access_flags: the key is valid as an lkey. Regions have it, windows do not. */
 #define SOFT_ACCESS_LOCAL (UINT32_C(1) << 31)
-/* Every address is good, and no memory is behind it (ibv_alloc_null_mr(3)). */
+/* All addresses are valid, and there is no memory (ibv_alloc_null_mr(3)). */
 #define SOFT_ACCESS_NULL (UINT32_C(1) << 30)
-/* The memory is found by soft_mr_table_find_memory. */
+/* soft_mr_table_find_memory finds the memory. */
 #define SOFT_ACCESS_FOUND (SOFT_ACCESS_NULL | IBV_ACCESS_ON_DEMAND)
 
 /*
- * A region, or a window on one.  A window changes while other threads read it, so every field is atomic and the key is 0
- * meanwhile.  A reader checks the key before and after the other fields.  These are stored with release and loaded with
- * acquire, so a reader that sees a new field also sees that the old key is gone.
+ * A region, or a window on one. A window changes while other threads read it, so all fields are atomic, and the key
+ * is 0 meanwhile. A reader checks the key before and after it reads the other fields. They are stored with release
+ * and loaded with acquire, so a reader that sees a new field also sees that the old key is gone.
  */
 struct soft_mr_slot {
-	_Atomic uint32_t key; /* 0 while free or, a window, not bound */
+	_Atomic uint32_t key; /* 0 while free; for a window, while not bound */
 	_Atomic uint32_t access;
 	_Atomic(struct soft_pd *) pd;
-	_Atomic uint64_t address; /* as the owner of a key names it (iova) */
+	_Atomic uint64_t address; /* the address that work requests use (iova) */
 	_Atomic uint64_t length;
 	_Atomic uint64_t memory; /* where address is in this process */
-	_Atomic uint32_t qp_num; /* the one queue pair a type 2 window is good for; 0: any */
-	/* The rest is under table->lock. */
+	_Atomic uint32_t qp_num; /* the only queue pair of a type 2 window; 0: any */
+	/* The fields below are under table->lock. */
 	uint32_t region; /* a bound window: key of its region */
 	uint32_t windows; /* a region: windows bound to it */
-	uint32_t window; /* a window: the key that it began with, which names it whatever its owner makes of it */
-	uint16_t uses; /* so far, which the next tag follows from */
+	uint32_t window; /* of a window: its first key, which identifies it when its owner has changed the key */
+	uint16_t uses; /* number of uses so far, from which the next tag is derived */
 } __attribute__((aligned(SOFT_CACHE_LINE)));
 
 struct soft_mr_table {
-	struct soft_mutex lock; /* writers: registration and deregistration */
-	/* SOFT_MR_MAX, which take memory once they are used.  The first one is never used, so that no key is 0. */
+	struct soft_mutex lock; /* held to register and deregister */
+	/*
+	 * SOFT_MR_MAX slots; a page takes memory once it is used. The first slot is never used, so that no key is 0.
+	 */
 	struct soft_mr_slot *slots;
 	uint64_t secret;
-	_Atomic uint32_t used; /* slots ever taken */
-	uint32_t *free; /* indexes to use again, oldest first: a ring of SOFT_MR_MAX */
+	struct soft_legal *legal; /* NULL: no choice is ever made */
+	_Atomic uint32_t high; /* how many of the highest indexes were used */
+	_Atomic uint32_t used; /* slots that were ever used */
+	uint32_t *free; /* freed indexes, oldest first: a ring of SOFT_MR_MAX */
 	uint32_t free_head;
 	uint32_t free_count;
 	struct soft_null_memory null;
@@ -73,11 +78,13 @@ struct soft_mr_table {
 
 /* -ENOMEM */
 int soft_mr_table_init(struct soft_mr_table *table, uint64_t secret);
+/* Now and then assign one of the highest keys, by legal choice (CORE_LEGAL_NUMBERS_HIGH). No key is in use yet. */
+void soft_mr_table_choose(struct soft_mr_table *table, struct soft_legal *legal);
 void soft_mr_table_destroy(struct soft_mr_table *table);
 
-/* A key of a free slot, which does not have it yet; 0 when there is none.  table->lock is held. */
+/* A key for a free slot, which does not have it yet; 0 if there is none. table->lock is held. */
 uint32_t soft_mr_table_take(struct soft_mr_table *table);
-/* The slot of that key is free from now on.  table->lock is held. */
+/* Free the slot of that key. table->lock is held. */
 void soft_mr_table_free(struct soft_mr_table *table, uint32_t key);
 
 /* The slot of that key, which may have another key now. */
@@ -87,7 +94,7 @@ static inline struct soft_mr_slot *soft_mr_table_slot(const struct soft_mr_table
 	return &table->slots[key >> SOFT_KEY_TAG_BITS];
 }
 
-/* The range that the key covers.  Checks nothing, not even the key: soft_mr_table_translate does. */
+/* The range of the key. Checks nothing, not even the key; soft_mr_table_translate does. */
 static inline void soft_mr_table_extent(const struct soft_mr_table *table, uint32_t key, uint64_t *address,
 					uint64_t *length)
 {
@@ -97,20 +104,20 @@ static inline void soft_mr_table_extent(const struct soft_mr_table *table, uint3
 	*length = atomic_load_explicit(&slot->length, memory_order_acquire);
 }
 
-/* The same for keys whose rights have a bit of SOFT_ACCESS_FOUND, of which the rest is checked. */
+/* The same for keys with a bit of SOFT_ACCESS_FOUND. Other rights are checked already. */
 void *soft_mr_table_find_memory(const struct soft_mr_table *table, uint32_t rights, uint64_t memory,
 				uint64_t length, uint32_t access);
 
 /*
- * Whether address is in the memory of a region, and if so the end of that.  A region is one until the last copy that uses it
- * is over.  Takes no lock: for handlers of signals.
+ * Whether address is in the memory of a region, and if so where the region ends. A region counts until the last copy
+ * that uses it has ended. Takes no lock, so signal handlers may call it.
  */
 bool soft_mr_table_holds(const struct soft_mr_table *table, uint64_t address, uint64_t *end);
 
 /*
- * The memory of [address, address + length) if key belongs to pd, covers that range and grants every right in access
- * (enum ibv_access_flags, SOFT_ACCESS_LOCAL for an lkey); else NULL.  qp_num is the queue pair that a request came to, for
- * type 2 windows.  The caller holds a lock of a queue pair of pd for as long as it uses the result.
+ * The memory of [address, address + length) if key belongs to pd, covers that range and grants all rights in access;
+ * otherwise NULL. access has values of enum ibv_access_flags, SOFT_ACCESS_LOCAL for an lkey. qp_num is the queue pair
+ * that got the request, for type 2 windows. The caller holds a lock of a queue pair of pd while it uses the result.
  */
 static inline void *soft_mr_table_translate(struct soft_mr_table *table, struct soft_pd *pd, uint32_t key,
 				      uint64_t address, uint64_t length, uint32_t access,
@@ -133,7 +140,7 @@ static inline void *soft_mr_table_translate(struct soft_mr_table *table, struct 
 	if (address < first || length > size || address - first > size - length ||
 	    (only_qp_num && only_qp_num != qp_num))
 		return NULL;
-	/* The fields are all of this key, and from here on soft_quiesce waits for this queue pair's lock. */
+	/* All fields belong to this key, and from here on soft_quiesce waits for this queue pair's lock. */
 	if (atomic_load_explicit(&slot->key, memory_order_relaxed) != key)
 		return NULL;
 	if (__builtin_expect((rights & SOFT_ACCESS_FOUND) != 0, false))

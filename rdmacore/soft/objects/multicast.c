@@ -23,7 +23,7 @@ void soft_multicast_destroy(struct soft_multicast *multicast)
 	soft_mutex_destroy(&multicast->lock);
 }
 
-/* The link to the group, or to NULL where it would be. */
+/* The pointer to the group, or the pointer at the end of the list. */
 static struct soft_multicast_group **find(struct soft_multicast *multicast, const union ibv_gid *gid)
 {
 	struct soft_multicast_group **slot = &multicast->groups;
@@ -60,7 +60,7 @@ void soft_multicast_release(struct soft_multicast_members *members)
 	free(members);
 }
 
-/* A copy of old (or of nothing, when NULL) with qp added or removed; NULL without memory. */
+/* A copy of old (or of nothing, if NULL) with qp added or removed; NULL without memory. */
 static struct soft_multicast_members *replace(const struct soft_multicast_members *old,
 					      struct soft_qp *qp, bool add)
 {
@@ -99,7 +99,7 @@ static int attach(struct soft_multicast *multicast, struct soft_multicast_group 
 	soft_mutex_expect(&multicast->lock);
 	*old = group ? group->members : NULL;
 	if (*old && is_member(*old, qp)) {
-		*old = NULL; /* attaching twice is attaching once, as in rdma_rxe */
+		*old = NULL; /* attaching twice has the effect of once, as in rdma_rxe */
 		return 0;
 	}
 	if (group ? (*old)->count == SOFT_MAX_MULTICAST_MEMBERS :

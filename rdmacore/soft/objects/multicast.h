@@ -1,7 +1,7 @@
 /*
- * Multicast groups of a device: which datagram queue pairs receive what is sent to a group's GID.
+ * Multicast groups of a device: which datagram queue pairs receive packets to a group's GID.
  *
- * The array of members is never changed, only replaced, so that a sender walks it with no lock held.
+ * The array of members is never changed, only replaced, so that a sender reads it without a lock.
  */
 #ifndef SOFT_OBJECTS_MULTICAST_H
 #define SOFT_OBJECTS_MULTICAST_H
@@ -13,7 +13,7 @@
 
 #include "soft/base/mutex.h"
 
-#define SOFT_MAX_MULTICAST_GROUPS 8192
+#define SOFT_MAX_MULTICAST_GROUPS 8192 /* like rdma_rxe (RXE_MAX_MCAST_GRP) */
 #define SOFT_MAX_MULTICAST_MEMBERS 4096 /* of one group */
 
 struct soft_qp;
@@ -22,7 +22,7 @@ struct soft_multicast_group;
 struct soft_multicast_members {
 	_Atomic unsigned int references; /* the group, and senders */
 	uint32_t count;
-	struct soft_qp *queue_pairs[]; /* held */
+	struct soft_qp *queue_pairs[]; /* references */
 };
 
 struct soft_multicast {
@@ -32,17 +32,17 @@ struct soft_multicast {
 };
 
 void soft_multicast_init(struct soft_multicast *multicast);
-/* No queue pair is attached any more. */
+/* No queue pair is attached. */
 void soft_multicast_destroy(struct soft_multicast *multicast);
 
-/* The members of gid's group at this moment, to be released; NULL when there are none. */
+/* The members of gid's group now, which the caller releases; NULL if there are none. */
 struct soft_multicast_members *soft_multicast_find(struct soft_multicast *multicast,
 						   const union ibv_gid *gid);
 void soft_multicast_release(struct soft_multicast_members *members);
 
-/* 0, again for one that is attached; ENOMEM. */
+/* 0, also if it is attached already; ENOMEM. */
 int soft_multicast_attach(struct soft_multicast *multicast, const union ibv_gid *gid, struct soft_qp *qp);
-/* EINVAL when it is not attached; ENOMEM. */
+/* EINVAL if it is not attached; ENOMEM. */
 int soft_multicast_detach(struct soft_multicast *multicast, const union ibv_gid *gid, struct soft_qp *qp);
 
 #endif

@@ -59,7 +59,7 @@ struct ibv_mw *soft_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	return &mw->ibv;
 }
 
-/* End the window's key and release its region. */
+/* End the window's key, and release its region. */
 static void disable(struct soft_mr_table *table, struct soft_mr_slot *slot)
 {
 	soft_mutex_expect(&table->lock);
@@ -79,7 +79,7 @@ int soft_dealloc_mw(struct ibv_mw *ibv_mw)
 	soft_mutex_lock(&table->lock);
 	slot = soft_mr_table_slot(table, mw->key);
 	disable(table, slot);
-	/* The second half of a bind that is under way is refused from here on (is_window). */
+	/* The second half of a bind that is under way is rejected from here on (is_window). */
 	atomic_store_explicit(&slot->pd, NULL, memory_order_relaxed);
 	soft_mutex_unlock(&table->lock);
 	soft_quiesce(soft_pd(ibv_mw->pd));
@@ -110,7 +110,7 @@ bool soft_mw_post(struct soft_qp *qp, const struct ibv_send_wr *wr, struct soft_
 	return true;
 }
 
-/* Whether it is a type 2 window that qp has bound under key. */
+/* Whether it is a type 2 window that qp has bound to key. */
 static bool is_own_window(const struct soft_qp *qp, const struct soft_mr_slot *slot, uint32_t key)
 {
 	return key && atomic_load_explicit(&slot->key, memory_order_relaxed) == key &&
@@ -150,7 +150,7 @@ bool soft_mw_disable(struct soft_qp *qp, struct soft_send_wqe *wqe)
 		return soft_mw_invalidate(qp, wqe->rkey);
 	soft_mutex_lock(&table->lock);
 	slot = soft_mr_table_slot(table, wqe->window.key);
-	/* Only a free type 2 window can be bound (IBTA 10.6.7.2.6), and never to nothing. */
+	/* Only a free type 2 window can be bound (IBTA 10.6.7.2.6), and only to a range that is not empty. */
 	allowed = is_window(slot, soft_pd_domain(qp->ibv.pd), wqe->window.key) &&
 		  (wqe->window.type == IBV_MW_TYPE_1 || (!slot->region && soft_request_binding(wqe)->length));
 	if (allowed)
@@ -159,7 +159,7 @@ bool soft_mw_disable(struct soft_qp *qp, struct soft_send_wqe *wqe)
 	return allowed;
 }
 
-/* Whether the region allows a window of those rights on that range (IBTA 10.6.7.2.1). */
+/* Whether the region allows a window with those rights on that range (IBTA 10.6.7.2.1). */
 static bool allows(const struct soft_mr_slot *region, struct soft_pd *pd, uint64_t address,
 		   const struct soft_binding *binding)
 {
@@ -188,13 +188,13 @@ static enum soft_mw_result enable(struct soft_qp *qp, struct soft_mr_table *tabl
 		return SOFT_MW_REFUSED;
 	if (slot->region)
 		return SOFT_MW_TAKEN;
-	if (!binding->length) /* unbound, and nothing else */
+	if (!binding->length) /* the window is unbound */
 		return SOFT_MW_BOUND;
 	if (!allows(region, soft_pd_domain(qp->ibv.pd), address, binding))
 		return SOFT_MW_REFUSED;
 	slot->region = binding->region;
 	region->windows++;
-	/* How its memory is found is the region's affair. */
+	/* The region determines how its memory is found. */
 	atomic_store_explicit(&slot->access,
 			      binding->access | (atomic_load_explicit(&region->access, memory_order_relaxed) &
 						 SOFT_ACCESS_FOUND),

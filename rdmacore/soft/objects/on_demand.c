@@ -6,8 +6,8 @@
 
 #include "soft/base/bounds.h"
 
-#define SHORT (UINT64_C(1) << 16) /* the pages of such a range are asked one by one */
-#define SINK_PIECE (UINT64_C(1) << 25) /* what a null region can take of memory, and 64 mappings of it */
+#define SHORT (UINT64_C(1) << 16) /* in a shorter range each page is checked */
+#define SINK_PIECE (UINT64_C(1) << 25) /* memory of a null region, which is mapped 64 times */
 
 _Static_assert(SOFT_NULL_MEMORY_SIZE >= SOFT_MAX_MESSAGE, "a message fits");
 _Static_assert(SOFT_NULL_MEMORY_SIZE % SINK_PIECE == 0, "whole pieces");
@@ -17,7 +17,7 @@ static uint64_t page_mask(void)
 	return (uint64_t)sysconf(_SC_PAGESIZE) - 1;
 }
 
-/* Whole pages; false where the range ends behind the last address. */
+/* Extend to whole pages; false if the range ends behind the last address. */
 static bool span(uint64_t *address, uint64_t *length)
 {
 	uint64_t mask = page_mask(), first = *address & ~mask, last = *address + (*length ? *length - 1 : 0);
@@ -38,7 +38,7 @@ bool soft_on_demand_is_supported(void)
 
 bool soft_on_demand_populate(uint64_t address, uint64_t length, bool write)
 {
-	int saved = errno; /* this may be a thread of the user's that polls */
+	int saved = errno; /* this thread may be a user's that polls */
 	bool present = span(&address, &length) && !madvise((void *)(uintptr_t)address, length,
 							   write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
 
@@ -56,7 +56,7 @@ bool soft_memory_is_there(uint64_t address, uint64_t length, bool write)
 		return false;
 	if (whole <= SHORT)
 		return soft_on_demand_populate(address, length, write);
-	/* MS_ASYNC does nothing but to look for what is not mapped. */
+	/* MS_ASYNC only checks which pages are mapped. */
 	return (!msync((void *)(uintptr_t)first, whole, MS_ASYNC) || errno != ENOMEM) &&
 	       soft_on_demand_populate(first, 1, write) && soft_on_demand_populate(first + whole - 1, 1, write);
 }
@@ -72,7 +72,7 @@ static void *map_nothing(int protection)
 	return mmap(NULL, SOFT_NULL_MEMORY_SIZE, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 }
 
-/* In a range that is ours the same piece of a file in memory, from end to end. */
+/* Map the same piece of a memory file again and again, over the whole range. */
 static void *map_sink(void)
 {
 	int file = memfd_create("rdmarun-null", MFD_CLOEXEC);

@@ -6,7 +6,7 @@
 #include "provider/newer.h"
 #include "soft/objects/context.h"
 
-/* ALLOW_UNPROTECTED (memory that a confidential guest shares) makes no difference here. */
+/* ALLOW_UNPROTECTED (memory that a confidential guest shares) has no effect here. */
 #define ATTRIBUTES                                                                                 \
 	(uint32_t)(IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT | \
 		   CORE_PARENT_DOMAIN_ALLOW_UNPROTECTED)

@@ -11,7 +11,7 @@
 
 #define CLOCK_KHZ 1000000 /* a tick is a nanosecond */
 
-/* What each service may do with memory on demand: all that it does. */
+/* Operations on on-demand memory by service: all that the service has. */
 #define ODP_RELIABLE                                                                               \
 	(IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ |                     \
 	 IBV_ODP_SUPPORT_ATOMIC | IBV_ODP_SUPPORT_SRQ_RECV)
@@ -83,7 +83,7 @@ int soft_query_gid(struct ibv_context *context, uint8_t port, int index, union i
 		errno = EINVAL;
 		return -1;
 	}
-	/* Those of empty places are zeros. */
+	/* Empty entries are zero. */
 	*gid = soft_gid_is_there(table, (uint32_t)index) ? table->gids[index] : (union ibv_gid){0};
 	return 0;
 }
@@ -123,7 +123,7 @@ int soft_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16
 {
 	(void)context;
 	if (port != SOFT_PORT || index != 0) {
-		errno = ENOENT; /* libibverbs reads a file of sysfs, which is not there then */
+		errno = ENOENT; /* libibverbs reads a file of sysfs, which does not exist then */
 		return -1;
 	}
 	*pkey = SOFT_WIRE_PARTITION; /* all ones in either byte order */
@@ -139,7 +139,7 @@ int soft_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index
 		return EOPNOTSUPP;
 	if (port != SOFT_PORT || index >= SOFT_GID_TABLE || entry_size < sizeof(*entry))
 		return EINVAL;
-	if (!soft_gid_is_there(table, index)) /* ibv_query_gid_ex(3): the place is empty */
+	if (!soft_gid_is_there(table, index)) /* the entry is empty */
 		return ENODATA;
 	*entry = entry_of(table, index);
 	return 0;
@@ -152,7 +152,7 @@ int soft_get_pkey_index(struct ibv_context *context, uint8_t port, __be16 pkey)
 	if (soft_query_pkey(context, port, 0, &own))
 		return -1;
 	if (pkey != own) {
-		errno = ENOENT; /* libibverbs looks until an index has no key */
+		errno = ENOENT; /* libibverbs searches until an index has no key */
 		return -1;
 	}
 	return 0;

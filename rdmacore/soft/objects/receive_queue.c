@@ -5,7 +5,7 @@
 
 #include "soft/objects/pd.h"
 
-/* max_wr: of soft_places. */
+/* max_wr: a result of soft_ring_slots. */
 static char *make_ring(struct soft_pd *pd, uint32_t max_wr, uint32_t stride, uint32_t *mask,
 		       struct soft_pd **source)
 {
@@ -21,7 +21,7 @@ int soft_receive_queue_init(struct soft_receive_queue *queue, struct soft_pd *pd
 	size_t stride = sizeof(struct soft_recv_wqe) + max_sge * sizeof(struct ibv_sge);
 
 	queue->stride = (uint32_t)((stride + SOFT_CACHE_LINE - 1) & ~(SOFT_CACHE_LINE - 1ul));
-	max_wr = soft_places(max_wr);
+	max_wr = soft_ring_slots(max_wr);
 	queue->size = max_wr;
 	queue->max_sge = max_sge;
 	queue->ring = make_ring(pd, max_wr, queue->stride, &queue->mask, &queue->ring_source);
@@ -63,7 +63,7 @@ int soft_receive_queue_resize(struct soft_receive_queue *queue, uint32_t max_wr,
 	soft_lock_expect(&queue->lock);
 	if (max_wr < length)
 		return -EINVAL;
-	max_wr = soft_places(max_wr);
+	max_wr = soft_ring_slots(max_wr);
 	ring = make_ring(NULL, max_wr, queue->stride, &mask, &source);
 	if (!ring)
 		return -ENOMEM;

@@ -29,7 +29,7 @@ uint8_t soft_request_service(enum ibv_qp_type type)
 {
 	switch (type) {
 	case IBV_QPT_RC:
-	case IBV_QPT_XRC_SEND: /* the same, but to a shared queue of one's choice */
+	case IBV_QPT_XRC_SEND: /* the same services, and a request names its shared queue */
 		return SOFT_RC;
 	case IBV_QPT_UC:
 		return SOFT_UC;

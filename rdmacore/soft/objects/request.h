@@ -10,27 +10,28 @@
 struct soft_ah;
 
 /*
- * Followed in the ring by its scatter/gather list, and for an atomic by the value to compare with; or instead by its inline
- * data (IBV_SEND_INLINE), or by the struct soft_binding of a BIND_MW.  With one entry it is one cache line.
+ * Followed in the ring by its scatter/gather list, and for an atomic by the value to compare with. Or it is followed
+ * by its inline data (IBV_SEND_INLINE), or by the struct soft_binding of a BIND_MW. With one entry it takes one cache
+ * line.
  */
 struct soft_send_wqe {
 	uint64_t wr_id;
 	union {
 		uint64_t remote_address;
-		struct soft_ah *ah; /* datagrams; held */
+		struct soft_ah *ah; /* datagrams; a reference */
 	};
 	union {
 		struct {
 			uint32_t immediate; /* or the key to invalidate */
 			uint32_t queue_key; /* datagrams */
 		};
-		uint64_t operand; /* atomics: to add, or to swap in */
+		uint64_t operand; /* atomics: the value to add or to swap in */
 		struct {
-			uint32_t length; /* of the peer's memory; the request itself brings no data */
+			uint32_t length; /* length of the peer's memory; the request itself has no data */
 			uint8_t placement, selectivity; /* enums of provider/newer.h */
 		} flush;
 		struct {
-			uint32_t key; /* of the window, whatever its key is by then (soft_mr_slot.window) */
+			uint32_t key; /* first key of the window, whatever its key is now (soft_mr_slot.window) */
 			uint32_t type; /* enum ibv_mw_type */
 		} window; /* BIND_MW */
 	};
@@ -47,22 +48,24 @@ struct soft_send_wqe {
 	struct ibv_sge sge[];
 };
 
-/* What a BIND_MW binds its window to: the memory of length bytes at remote_address, or with length 0 to nothing. */
+/*
+ * The range that a BIND_MW binds its window to: length bytes at remote_address. With length 0 the window is unbound.
+ */
 struct soft_binding {
 	uint64_t length;
 	uint32_t access; /* enum ibv_access_flags */
 	uint32_t region; /* its key, or 0 */
 };
 
-/* Services that know an opcode: IBTA 10.8.2, ibv_post_send(3). */
+/* Services that have an opcode: IBTA 10.8.2, ibv_post_send(3). */
 enum { SOFT_RC = 1, SOFT_UC = 2, SOFT_UD = 4 };
 
 enum soft_request_trait {
-	SOFT_RESPONDS = 1, /* READ and atomics: counted by max_rd_atomic, waited for by a fence */
+	SOFT_RESPONDS = 1, /* READ and atomics: max_rd_atomic limits them, and a fence waits for them */
 	SOFT_ATOMIC = 2,
-	SOFT_LOCAL = 4, /* no packet: the requester itself executes it */
-	SOFT_NO_RESPONSE_DATA = 8, /* it responds and brings nothing back: ATOMIC_WRITE, FLUSH */
-	SOFT_FLUSHES = 16, /* only ibv_wr_*(3) can say it */
+	SOFT_LOCAL = 4, /* no packet: the requester executes it */
+	SOFT_NO_RESPONSE_DATA = 8, /* its response has no data: ATOMIC_WRITE, FLUSH */
+	SOFT_FLUSHES = 16, /* posted only by ibv_wr_*(3) */
 	SOFT_SHARED = 32, /* XRC: it names a shared receive queue (soft_request_shared_queue) */
 };
 
@@ -77,13 +80,13 @@ struct soft_request_kind {
 
 extern const struct soft_request_kind soft_request_kinds[SOFT_REQUEST_KINDS];
 
-/* NULL, or without services, for an opcode that does not exist. */
+/* NULL, or without services, for an unknown opcode. */
 static inline const struct soft_request_kind *soft_request_kind(uint32_t opcode)
 {
 	return opcode < SOFT_REQUEST_KINDS ? &soft_request_kinds[opcode] : NULL;
 }
 
-/* The service of a queue pair type, as a bit; 0 for a type that soft does not have. */
+/* The service of a queue pair type, as a bit; 0 for an unsupported type. */
 uint8_t soft_request_service(enum ibv_qp_type type);
 
 /* At most max_inline_data bytes, or the value of an ATOMIC_WRITE. */

@@ -10,7 +10,7 @@
 #include "soft/objects/device.h"
 #include "soft/objects/xrc.h"
 
-/* xrcd and cq: NULL unless it is for XRC. */
+/* xrcd and cq: NULL unless the queue is for XRC. */
 static struct ibv_srq *create(struct ibv_pd *pd, struct ibv_srq_init_attr *attr, struct soft_xrcd *xrcd, struct soft_cq *cq)
 {
 	struct soft_device *device = soft_device(pd->context->device);
@@ -40,7 +40,7 @@ static struct ibv_srq *create(struct ibv_pd *pd, struct ibv_srq_init_attr *attr,
 		goto free_srq;
 	soft_lock_init(&srq->transfer, SOFT_ORDER_TRANSFER);
 	soft_events_init(&srq->ibv.mutex, &srq->ibv.cond);
-	/* Before it has a number, by which packets find it. */
+	/* Before it gets its number, by which packets find it. */
 	if (xrcd)
 		soft_pd_add(soft_pd(pd), &srq->member, &srq->transfer, NULL);
 	if (soft_table_insert(&device->shared_queues, srq, &srq->number))
@@ -144,7 +144,7 @@ int soft_get_srq_num(struct ibv_srq *srq, uint32_t *number)
 	return 0;
 }
 
-/* Of an XRC queue: none is under way and none begins any more, whoever still holds it. */
+/* End transfers of an XRC queue: none is under way afterwards and none begins, although references remain. */
 static void end_transfers(struct soft_srq *srq)
 {
 	soft_lock_take_turn(&srq->transfer);
@@ -225,7 +225,7 @@ bool soft_srq_take(struct soft_srq *srq, struct soft_receive *receive)
 		soft_receive_queue_return(queue);
 		limit_reached = left - 1 < srq->limit;
 		if (limit_reached)
-			srq->limit = 0; /* one event an arming (ibv_modify_srq(3)) */
+			srq->limit = 0; /* one event for each arming (ibv_modify_srq(3)) */
 	}
 	soft_lock_release(&queue->lock);
 	if (limit_reached)

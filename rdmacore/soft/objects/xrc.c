@@ -8,7 +8,7 @@
 #include "soft/objects/context.h"
 #include "soft/objects/device.h"
 
-/* Both are mandatory (ibv_open_xrcd(3)). */
+/* Both attributes are mandatory (ibv_open_xrcd(3)). */
 #define MANDATORY (uint32_t)(IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS)
 
 static struct soft_xrc_domain *find(const struct soft_device *device, const struct stat *file)
@@ -20,7 +20,7 @@ static struct soft_xrc_domain *find(const struct soft_device *device, const stru
 	return domain;
 }
 
-/* The domain of that file, or a new one of none; NULL and errno. */
+/* The domain of that file, or a new one without a file; NULL and errno. */
 static struct soft_xrc_domain *take_domain(struct soft_device *device, const struct stat *file, int flags)
 {
 	struct soft_xrc_domain *domain = file ? find(device, file) : NULL;

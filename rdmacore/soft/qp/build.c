@@ -1,8 +1,8 @@
 /*
- * ibv_create_qp_ex(3) and the builders of ibv_wr_post(3): requests are written into free places of the send queue field by
- * field, between wr_start, which takes builder.lock, and wr_complete or wr_abort, which release it.
+ * ibv_create_qp_ex(3) and the builders of ibv_wr_post(3). Requests are written to free slots of the send queue field
+ * by field, between wr_start, which takes builder.lock, and wr_complete or wr_abort, which release it.
  *
- * The first error is remembered: wr_complete returns it and sends nothing.
+ * The first error is stored: wr_complete returns it and sends nothing.
  */
 #include "soft/qp/verbs.h"
 
@@ -14,6 +14,7 @@
 #include "soft/objects/device.h"
 #include "soft/objects/mw.h"
 #include "soft/objects/qp.h"
+#include "soft/qp/internal.h"
 #include "soft/qp/send_queue.h"
 
 static struct soft_qp *qp_of(struct ibv_qp_ex *extended)
@@ -28,7 +29,7 @@ static void fail(struct soft_qp *qp, int error)
 	qp->builder.wqe = NULL;
 }
 
-/* The current request is whole: check what could not be checked before. */
+/* The current request is complete: check what could not be checked before. */
 static void finish(struct soft_qp *qp)
 {
 	struct soft_send_wqe *wqe = qp->builder.wqe;
@@ -46,7 +47,7 @@ static void finish(struct soft_qp *qp)
 	}
 }
 
-/* The current request, when it has data to set, which replaces what was set before; else NULL. */
+/* The current request, if it has data to set; new data replaces earlier data. Otherwise NULL. */
 static struct soft_send_wqe *data_of(struct soft_qp *qp)
 {
 	struct soft_send_wqe *wqe = qp->builder.wqe;
@@ -63,7 +64,7 @@ static bool was_reset(const struct soft_qp *qp)
 	return atomic_load_explicit(&qp->requester.resets, memory_order_relaxed) != qp->builder.resets;
 }
 
-/* Whether the batch has taken all free places.  What has completed is looked at when that matters. */
+/* Whether the batch has used all free slots. Completed requests are counted only when that matters. */
 static bool is_full(struct soft_qp *qp)
 {
 	struct soft_requester *requester = &qp->requester;
@@ -77,7 +78,7 @@ static bool is_full(struct soft_qp *qp)
 	return qp->builder.end - qp->builder.completed >= requester->size;
 }
 
-/* Begin a request; NULL when it cannot be. */
+/* Begin a request; NULL if that is not possible. */
 static struct soft_send_wqe *begin(struct ibv_qp_ex *extended, enum ibv_wr_opcode opcode, uint64_t flag)
 {
 	struct soft_qp *qp = qp_of(extended);
@@ -184,7 +185,7 @@ static void wr_atomic_write(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addres
 	memcpy(soft_request_inline(wqe), value, sizeof(uint64_t));
 }
 
-/* The responder decides which placements it grants; here only what a packet cannot hold is refused. */
+/* The responder decides which placements it grants. Only values that a packet cannot contain are rejected here. */
 static void wr_flush(struct ibv_qp_ex *extended, uint32_t rkey, uint64_t address, size_t length,
 		     uint8_t type, uint8_t level)
 {
@@ -288,7 +289,7 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *extended, size_t count,
 		fail(qp, EINVAL);
 		return;
 	}
-	/* One by one, because their sum may overflow a size_t. */
+	/* One by one, because the sum may overflow a size_t. */
 	for (size_t buffer = 0; buffer < count; buffer++) {
 		if (buffers[buffer].length > qp->cap.max_inline_data - length) {
 			fail(qp, EINVAL);
@@ -342,7 +343,7 @@ static void undo(struct soft_qp *qp)
 	}
 }
 
-/* Why the batch cannot be posted, or 0.  What it was begun for may have been reset meanwhile. */
+/* Why the batch cannot be posted, or 0. The queue pair may have been reset since wr_start. */
 static int batch_error(const struct soft_qp *qp)
 {
 	if (qp->builder.error)
@@ -362,7 +363,7 @@ static int wr_complete(struct ibv_qp_ex *extended)
 		undo(qp);
 	for (uint32_t index = qp->builder.begin; index != qp->builder.end; index++)
 		soft_send_post(qp, soft_send_wqe(&qp->requester, index));
-	/* Before it is sent: once its completions are polled, another thread may destroy the queue pair. */
+	/* Before sending: once the completions are polled, another thread may destroy the queue pair. */
 	soft_lock_release(&qp->builder.lock);
 	soft_post_commit(qp);
 	return error;
@@ -390,7 +391,7 @@ static uint64_t operations_of(enum ibv_qp_type type)
 		operations |= IBV_QP_EX_WITH_ATOMIC_WRITE;
 	if (soft_request_kind(CORE_WR_FLUSH)->services & soft_request_service(type))
 		operations |= CORE_QP_EX_WITH_FLUSH;
-	/* The other flags are numbered like the opcodes. */
+	/* The other flags have the numbers of the opcodes. */
 	for (size_t row = 0; row < sizeof(opcodes) / sizeof(opcodes[0]); row++)
 		if (soft_request_kind(opcodes[row])->services & soft_request_service(type))
 			operations |= UINT64_C(1) << opcodes[row];
@@ -423,7 +424,7 @@ static void set_builders(struct ibv_qp_ex *qp)
 
 struct ibv_qp *soft_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 {
-	/* The two structs begin alike (ibv_create_qp_ex(3)). */
+	/* Both structs begin with the same fields (ibv_create_qp_ex(3)). */
 	struct ibv_qp_init_attr *plain = (struct ibv_qp_init_attr *)(void *)attr;
 	uint64_t operations = attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS ? attr->send_ops_flags : 0;
 	uint32_t flags = attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS ? attr->create_flags : 0;

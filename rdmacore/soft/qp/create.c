@@ -13,6 +13,7 @@
 #include "soft/objects/pd.h"
 #include "soft/objects/qp.h"
 #include "soft/objects/srq.h"
+#include "soft/qp/internal.h"
 
 static int check_attributes(const struct ibv_qp_init_attr *attr)
 {
@@ -24,7 +25,7 @@ static int check_attributes(const struct ibv_qp_init_attr *attr)
 	if (!attr->send_cq || (!attr->recv_cq && attr->qp_type != IBV_QPT_XRC_SEND) || cap->max_send_wr > SOFT_MAX_WR ||
 	    cap->max_recv_wr > SOFT_MAX_WR || cap->max_send_sge > SOFT_MAX_SGE ||
 	    cap->max_recv_sge > SOFT_MAX_SGE)
-		return EINVAL; /* the caller finds which by ibv_query_device(3), that has no limit of inline data */
+		return EINVAL; /* as ibv_query_device(3), which has no limit of inline data, shows */
 	if (cap->max_inline_data > SOFT_MAX_INLINE)
 		return soft_refuse(EINVAL, "max_inline_data is %u, and the device has at most %u", cap->max_inline_data,
 				   SOFT_MAX_INLINE);
@@ -37,19 +38,19 @@ static bool sends_only(const struct ibv_qp_init_attr *attr)
 }
 
 /*
- * What is granted (ibv_create_qp(3)): queue sizes are powers of two, and inline data may fill the place of the list, as in
- * the work requests of devices.
+ * The capacity that is granted (ibv_create_qp(3)). Queue sizes are powers of two. Inline data may use the space of
+ * the list, as in work requests of devices.
  */
 static struct ibv_qp_cap grant(const struct ibv_qp_init_attr *attr)
 {
 	struct ibv_qp_cap cap = attr->cap;
 	uint32_t list = cap.max_send_sge * (uint32_t)sizeof(struct ibv_sge);
 
-	cap.max_send_wr = soft_places(cap.max_send_wr);
+	cap.max_send_wr = soft_ring_slots(cap.max_send_wr);
 	if (cap.max_inline_data < list)
 		cap.max_inline_data = list;
-	/* ibv_create_qp(3): ignored with a shared queue.  What sends only receives nothing. */
-	cap.max_recv_wr = attr->srq || sends_only(attr) ? 0 : soft_places(cap.max_recv_wr);
+	/* ibv_create_qp(3): ignored with a shared queue. A queue pair that only sends receives nothing. */
+	cap.max_recv_wr = attr->srq || sends_only(attr) ? 0 : soft_ring_slots(cap.max_recv_wr);
 	if (attr->srq || sends_only(attr))
 		cap.max_recv_sge = 0;
 	return cap;
@@ -115,7 +116,7 @@ int soft_destroy_qp(struct ibv_qp *ibv_qp)
 		return EBUSY;
 	if (qp->segmentation)
 		soft_link_acknowledge(qp);
-	/* In RESET no packet is executed, its timer does nothing, and no event is raised. */
+	/* In RESET no packet is executed, the timer does nothing, and no event is raised. */
 	soft_qp_reset(qp);
 	result = soft_qp_wait_acknowledged(qp);
 	if (result)
@@ -123,8 +124,8 @@ int soft_destroy_qp(struct ibv_qp *ibv_qp)
 	soft_table_remove(&device->queue_pairs, ibv_qp->qp_num);
 	soft_timer_unregister(&device->fabric->timers, &qp->timer);
 	/*
-	 * The user's allocator gets its memory back in this call, while its domain exists.  Other threads may hold the queue
-	 * pair for longer, but in RESET there is no request that they could look at.
+	 * The user's allocator gets its memory back in this call, while its domain exists. Other threads may refer
+	 * to the queue pair for longer, but in RESET there is no request that they could read.
 	 */
 	if (soft_pd(ibv_qp->pd)->parent.alloc)
 		soft_qp_free_queues(qp);

@@ -1,5 +1,5 @@
-/* What queue pairs of users, and those behind their handles, have in common when they begin and end. */
-#include "soft/qp/verbs.h"
+/* How queue pairs of users, and those behind handles, begin and end. */
+#include "soft/qp/internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -38,6 +38,9 @@ struct soft_qp *soft_qp_make(const struct soft_qp *like)
 	qp->mcast_loopback = true;
 	soft_events_init(&qp->ibv.mutex, &qp->ibv.cond);
 	soft_qp_init_events(qp);
+	soft_legal_draws_init(&qp->legal.draws, &device->fabric->legal);
+	qp->legal.stalled = SOFT_NO_PSN;
+	qp->legal.credits = device->link && soft_legal_choose(&qp->legal.draws, CORE_LEGAL_ACK_CREDITS);
 	if (device->link && !(qp->segmentation = soft_segmentation_create(device->link, device->link->route_size)))
 		goto release_qp;
 	if (soft_requester_init(qp) || soft_responder_init(qp))
@@ -53,13 +56,13 @@ struct soft_qp *soft_qp_make(const struct soft_qp *like)
 unregister_timer:
 	soft_timer_unregister(&device->fabric->timers, &qp->timer);
 release_qp:
-	qp->target = NULL; /* the caller's, if there is one */
+	qp->target = NULL; /* set by the caller for a target */
 	soft_qp_release(qp);
 	errno = error;
 	return NULL;
 }
 
-/* ibv_destroy_qp(3) waits until every event that was taken is acknowledged. */
+/* ibv_destroy_qp(3) waits until each event that was taken is acknowledged. */
 int soft_qp_wait_acknowledged(struct soft_qp *qp)
 {
 	struct soft_event_queue *async = &soft_context(qp->ibv.context)->async;

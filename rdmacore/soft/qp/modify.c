@@ -11,6 +11,7 @@
 #include "soft/objects/cq.h"
 #include "soft/objects/device.h"
 #include "soft/objects/qp.h"
+#include "soft/qp/internal.h"
 
 #define TIMEOUT_MAX 31 /* IBTA 9.9.2.1.1 */
 #define CONTROLLED_QUEUE_KEY 0x80000000u /* IBTA 10.2.5 */
@@ -29,7 +30,7 @@ static bool valid(const struct ibv_qp_attr *attr, int mask)
 		return false;
 	if (mask & IBV_QP_ALT_PATH && (attr->alt_port_num != SOFT_PORT || attr->alt_timeout > TIMEOUT_MAX))
 		return false;
-	/* The field has five bits, in which 32 would be 0: no timeout. */
+	/* The field has five bits, so 32 would be sent as 0, which is no timeout. */
 	if (mask & IBV_QP_TIMEOUT && attr->timeout > TIMEOUT_MAX)
 		return false;
 	/* No automatic path migration (IBTA 17.2.8), so the queue pair is always on its one path. */
@@ -38,7 +39,7 @@ static bool valid(const struct ibv_qp_attr *attr, int mask)
 	return !(mask & IBV_QP_DEST_QPN && attr->dest_qp_num > 0xffffff);
 }
 
-/* A peer with another address is none of this device's queue pairs, whatever its number. */
+/* A peer with another address is no queue pair of this device, whatever its number. */
 static uint32_t local_peer(const struct soft_qp *qp)
 {
 	return soft_device_owns(soft_qp_device(qp), &qp->attr.ah_attr.grh.dgid) ? qp->attr.dest_qp_num :
@@ -100,7 +101,7 @@ static void store(struct soft_qp *qp, const struct ibv_qp_attr *attr, int mask)
 		qp->segmentation->next_unsent_psn = own->sq_psn;
 }
 
-/* Have the link ready for the path that the queue pair will have. */
+/* Connect the link to the path that the queue pair will have. */
 static int connect_link(struct soft_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	struct soft_link *link = qp->segmentation->link;
@@ -116,8 +117,8 @@ static int connect_link(struct soft_qp *qp, const struct ibv_qp_attr *attr, int 
 }
 
 /*
- * The completion that tells of an error can be polled before the thread that made it has both locks; whoever polled it finds
- * the queue pair in ERR.
+ * An error completion can be polled before the thread that made it has both locks. The polling thread must find the
+ * queue pair in ERR.
  */
 static void lock_state(struct soft_qp *qp)
 {
@@ -132,11 +133,11 @@ static int modify(struct soft_qp *qp, struct ibv_qp_attr *attr, int mask)
 	int result = EIO;
 
 	mask = soft_qp_attributes(qp->ibv.qp_type, mask);
-	/* What came before this is acknowledged, as by an adapter, which does not put it off. */
+	/* Acknowledge what came before, as an adapter does, which does not delay acknowledgements. */
 	if (qp->segmentation && mask & IBV_QP_STATE)
 		soft_link_acknowledge(qp);
 	lock_state(qp);
-	/* Under the locks, which soft_device_stop takes: either this comes before it, or is refused. */
+	/* Under the locks, which soft_device_stop takes, too: either this comes first, or it is rejected. */
 	if (soft_context_is_removed(qp->ibv.context))
 		goto unlock;
 	result = EINVAL;
@@ -145,7 +146,7 @@ static int modify(struct soft_qp *qp, struct ibv_qp_attr *attr, int mask)
 	if ((mask & IBV_QP_CUR_STATE && attr->cur_qp_state != from) ||
 	    !soft_qp_transition_allowed(qp->ibv.qp_type, from, to, mask) || !valid(attr, mask))
 		goto unlock;
-	/* The keys of the system's own queue pairs (IBTA 10.2.5; ib_uverbs_modify_qp of Linux). */
+	/* The keys that only privileged programs may set (IBTA 10.2.5; ib_uverbs_modify_qp of Linux). */
 	result = EPERM;
 	if (mask & IBV_QP_QKEY && attr->qkey & CONTROLLED_QUEUE_KEY && !soft_has_capability(CAP_NET_RAW))
 		goto unlock;
@@ -197,7 +198,7 @@ int soft_query_qp(struct ibv_qp *ibv_qp, struct ibv_qp_attr *attr, int mask,
 
 	if (soft_context_is_removed(ibv_qp->context))
 		return EIO;
-	(void)mask; /* ibv_query_qp(3): a provider may give more than was asked for */
+	(void)mask; /* ibv_query_qp(3): a provider may return more than was requested */
 	lock_state(qp);
 	*attr = qp->attr;
 	attr->qp_state = soft_qp_state(qp);
@@ -232,4 +233,22 @@ int soft_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
 	(void)qp, (void)ece;
 	return EOPNOTSUPP;
+}
+
+void soft_qp_set_peer_retries(struct ibv_qp *ibv_qp, uint8_t retries)
+{
+	struct soft_qp *qp = soft_qp(ibv_qp);
+
+	soft_lock_take(&qp->responder.lock);
+	qp->legal.peer_retries = retries;
+	soft_lock_release(&qp->responder.lock);
+}
+
+void soft_qp_await_rtu(struct ibv_qp *ibv_qp, bool awaits)
+{
+	struct soft_qp *qp = soft_qp(ibv_qp);
+
+	soft_lock_take(&qp->responder.lock);
+	qp->responder.awaits_rtu = awaits;
+	soft_lock_release(&qp->responder.lock);
 }

@@ -38,7 +38,10 @@ static const struct ibv_context_ops operations = {
 	.dealloc_mw = soft_dealloc_mw,
 };
 
-/* Under device->lock, which soft_device_leave takes: either it finds this context, or this finds the device away (-ENODEV). */
+/*
+ * Under device->lock, which soft_device_leave takes, too: either that finds this context, or this finds the device
+ * removed (-ENODEV).
+ */
 static int join_device(struct soft_context *context, struct soft_device *device)
 {
 	soft_mutex_lock(&device->lock);
@@ -65,10 +68,10 @@ struct ibv_context *soft_open_device(struct ibv_device *device)
 
 	if (!context)
 		return NULL;
-	result = soft_event_queue_init(&context->async);
+	result = soft_event_queue_init(&context->async, soft_device(device)->legal);
 	if (result)
 		goto free_context;
-	/* There is no kernel behind it, but programs duplicate it and read its flags. */
+	/* There is no kernel, but programs duplicate the descriptor and read its flags. */
 	context->verbs.context.cmd_fd = fcntl(context->async.fd, F_DUPFD_CLOEXEC, 0);
 	if (context->verbs.context.cmd_fd < 0) {
 		result = -errno;

@@ -8,9 +8,10 @@
 #include "soft/objects/ah.h"
 #include "soft/objects/mw.h"
 #include "soft/objects/qp.h"
+#include "soft/qp/internal.h"
 #include "soft/qp/send_queue.h"
 
-/* Bytes of the request; false when its opcode, list or flags are not what the queue pair allows. */
+/* Get the length of the request; false if the queue pair does not allow its opcode, list or flags. */
 static bool acceptable(const struct soft_qp *qp, const struct ibv_send_wr *wr, uint64_t *length)
 {
 	const struct soft_request_kind *kind = soft_request_kind((uint32_t)wr->opcode);
@@ -18,7 +19,7 @@ static bool acceptable(const struct soft_qp *qp, const struct ibv_send_wr *wr, u
 	*length = 0;
 	if (!kind || !(kind->services & qp->service_bit))
 		return false;
-	/* Checked even where the list is not used, as in rdma_rxe (validate_send_wr). */
+	/* Checked even if the list is not used, as in rdma_rxe (validate_send_wr). */
 	if (wr->num_sge < 0 || !soft_send_entries_fit(qp, (size_t)wr->num_sge))
 		return false;
 	if (kind->traits & SOFT_LOCAL) /* their list is not used */
@@ -48,7 +49,7 @@ static void copy_inline(struct soft_send_wqe *wqe, const struct ibv_send_wr *wr)
 	}
 }
 
-/* The fields that depend on the opcode.  False: not with this queue pair. */
+/* Fill in the fields that depend on the opcode. False if the queue pair does not allow it. */
 static bool fill_operation(struct soft_qp *qp, const struct ibv_send_wr *wr, struct soft_send_wqe *wqe)
 {
 	if (qp->service == SOFT_UNRELIABLE_DATAGRAM) {
@@ -145,7 +146,7 @@ int soft_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr, struct ibv_sen
 		qp->builder.end = qp->requester.posted;
 		soft_lock_release(&qp->builder.lock);
 	}
-	/* Requests that were accepted are sent even when a later one was refused. */
+	/* Accepted requests are sent even if a later one was rejected. */
 	soft_post_commit(qp);
 	return result;
 }
@@ -157,7 +158,7 @@ int soft_post_recv(struct ibv_qp *ibv_qp, struct ibv_recv_wr *wr, struct ibv_rec
 	int result = qp->srq ? EINVAL : 0; /* receives go to the shared queue */
 
 	soft_lock_take(&qp->receive.lock);
-	/* Under the lock that the flush takes: either the flush sees the new receive, or this sees ERR. */
+	/* Under the lock that the flush takes, too: either the flush sees the new receive, or this sees ERR. */
 	state = soft_qp_state(qp);
 	if (state == IBV_QPS_RESET)
 		result = soft_context_is_removed(ibv_qp->context) ? EIO : EINVAL;
@@ -166,7 +167,7 @@ int soft_post_recv(struct ibv_qp *ibv_qp, struct ibv_recv_wr *wr, struct ibv_rec
 		if (!result)
 			wr = wr->next;
 	}
-	if (state == IBV_QPS_ERR) /* once its flush is polled, another thread may destroy the queue pair */
+	if (state == IBV_QPS_ERR) /* when the flushed receive is polled, another thread may destroy the queue pair */
 		soft_qp_hold(qp);
 	soft_lock_release(&qp->receive.lock);
 	if (result)

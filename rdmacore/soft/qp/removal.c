@@ -17,10 +17,10 @@ void soft_device_leave(struct soft_device *device)
 }
 
 /*
- * Linux destroys the queue pairs of a context that it disassociates, and their requests never complete.  A queue pair
- * whose context is not removed was made after the device came back.
+ * Linux destroys the queue pairs of a context that it disassociates, and their requests never complete. A queue pair
+ * with a context that is not removed was created after the device returned.
  *
- * One in RESET may have been destroyed already, with its queues and its context.
+ * A queue pair in RESET may be destroyed already, with its queues and its context.
  */
 static void stop(struct soft_qp *qp)
 {

@@ -1,7 +1,7 @@
 /*
- * The checks that both ways of posting share: ibv_post_send(3) gives a request whole (post.c), the builders of
- * ibv_wr_post(3) give it a field at a time (build.c).  requester.lock is held, or of a queue pair with builders builder.lock:
- * whoever posts to it has both.
+ * The checks that both ways of posting share: ibv_post_send(3) passes a whole request (post.c), and the builders of
+ * ibv_wr_post(3) pass it field by field (build.c). requester.lock is held, or for a queue pair with builders
+ * builder.lock: posting to such a queue pair takes both.
  */
 #ifndef SOFT_QP_SEND_QUEUE_H
 #define SOFT_QP_SEND_QUEUE_H
@@ -17,7 +17,7 @@
 #include "soft/objects/request.h"
 #include "soft/wire/packet.h"
 
-/* Why the queue pair takes no requests now: 0, or EINVAL; EIO when its device was removed, which reset it. */
+/* Why the queue pair accepts no requests now: 0; EINVAL; EIO if its device was removed, which reset it. */
 static inline int soft_send_error(const struct soft_qp *qp)
 {
 	if (soft_qp_state(qp) >= IBV_QPS_RTS)
@@ -36,7 +36,7 @@ static inline bool soft_send_entries_fit(const struct soft_qp *qp, size_t count)
 	return count <= qp->cap.max_send_sge;
 }
 
-/* The bytes of a list; false when a message cannot be that long. */
+/* Get the length of a list; false if a message cannot be that long. */
 static inline bool soft_send_list_length(const struct ibv_sge *list, size_t count, uint64_t *length)
 {
 	*length = 0;
@@ -45,21 +45,21 @@ static inline bool soft_send_list_length(const struct ibv_sge *list, size_t coun
 	return *length <= SOFT_MAX_MESSAGE;
 }
 
-/* Whether the data of such a request may be inline. */
+/* Whether a request of that kind may have inline data. */
 static inline bool soft_send_may_be_inline(uint8_t traits)
 {
 	return !(traits & (SOFT_LOCAL | SOFT_FLUSHES)) &&
 		(traits & (SOFT_RESPONDS | SOFT_NO_RESPONSE_DATA)) != SOFT_RESPONDS;
 }
 
-/* Whether such a request may have that many bytes of data: an atomic has 8, a FLUSH none. */
+/* Whether a request of that kind may have that many bytes of data: an atomic has 8, a FLUSH none. */
 static inline bool soft_send_length_fits(uint8_t traits, uint64_t length)
 {
 	return !(traits & (SOFT_ATOMIC | SOFT_NO_RESPONSE_DATA)) || length == (traits & SOFT_FLUSHES ? 0 :
 									       sizeof(uint64_t));
 }
 
-/* A free place of the queue, with the fields of every request. */
+/* A free slot of the queue, with the fields that each request has. */
 static inline struct soft_send_wqe *soft_send_begin(struct soft_requester *requester, uint32_t index, uint64_t wr_id,
 						    uint32_t opcode, unsigned int flags)
 {
@@ -72,7 +72,10 @@ static inline struct soft_send_wqe *soft_send_begin(struct soft_requester *reque
 	return wqe;
 }
 
-/* The next place has a whole request.  Its length tells how many PSNs it takes; one without a packet takes none. */
+/*
+ * Post the request in the next slot. Its length determines how many PSNs it uses; a request without a packet uses
+ * none.
+ */
 static inline void soft_send_post(struct soft_qp *qp, struct soft_send_wqe *wqe)
 {
 	soft_lock_expect(&qp->requester.lock);

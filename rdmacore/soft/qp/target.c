@@ -1,6 +1,7 @@
 /*
- * The receiving end of an extended reliable connection.  It is a queue pair that no user has: they have handles, of which
- * one is made with it and others are opened, each with a context, a place for events and a domain handle of its own.
+ * The receiving end of an extended reliable connection. It is a queue pair that belongs to no user. Users have
+ * handles: one is created with it, others are opened. Each handle has a context, events and a domain handle of its
+ * own.
  */
 #include "soft/qp/verbs.h"
 
@@ -13,14 +14,15 @@
 #include "soft/objects/device.h"
 #include "soft/objects/qp.h"
 #include "soft/objects/xrc.h"
+#include "soft/qp/internal.h"
 
 #define CREATE_ATTRIBUTES (uint32_t)(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD)
 #define OPEN_ATTRIBUTES                                                                            \
 	(uint32_t)(IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE)
 
 /*
- * Of the target only what a pointer to it as ibv_qp leads to.  It stays in RESET, so nothing can be posted to it; state and
- * attributes are those of the target.
+ * A struct ibv_qp that represents the target, and little else. It stays in RESET, so nothing can be posted to it;
+ * state and attributes are those of the target.
  */
 static struct soft_qp *make_handle(struct ibv_context *context, struct soft_xrcd *xrcd, struct ibv_pd *pd, void *qp_context)
 {
@@ -44,7 +46,7 @@ static struct soft_qp *make_handle(struct ibv_context *context, struct soft_xrcd
 	return handle;
 }
 
-/* False when the target has ended.  It is held from then on. */
+/* Add the handle to the target, with the reference of the caller. False if the target has ended. */
 static bool link_handle(struct soft_qp *handle, struct soft_qp *target_qp)
 {
 	bool alive;
@@ -54,7 +56,7 @@ static bool link_handle(struct soft_qp *handle, struct soft_qp *target_qp)
 	if (alive) {
 		handle->next_handle = target_qp->target->handles;
 		target_qp->target->handles = handle;
-		target_qp->ibv.context = handle->ibv.context; /* one that is open */
+		target_qp->ibv.context = handle->ibv.context; /* a context that is open */
 		handle->ibv.state = soft_qp_state(target_qp);
 	}
 	soft_qp_unlock(target_qp);
@@ -77,7 +79,7 @@ static void unlink_handle(struct soft_qp *handle)
 	soft_qp_unlock(target_qp);
 }
 
-/* Whether no handle is left, and nobody else was told so. */
+/* Whether no handle is left, and no other call has returned true for it. */
 static bool is_last(struct soft_qp *target_qp)
 {
 	bool last;
@@ -115,7 +117,7 @@ static struct soft_qp *make_target(struct ibv_context *context, const struct sof
 		.target = target,
 	});
 	if (!target_qp)
-		free(target); /* which leaves errno */
+		free(target); /* does not change errno */
 	return target_qp;
 }
 
@@ -130,7 +132,7 @@ struct ibv_qp *soft_create_target(struct ibv_context *context, struct ibv_qp_ini
 		attr->comp_mask & ~CREATE_ATTRIBUTES ? EOPNOTSUPP : 0;
 	if (errno)
 		return NULL;
-	/* The domain is only kept for the user (rdma_create_qp(3) takes it from here). */
+	/* The domain is only stored for the user (rdma_create_qp(3) reads it here). */
 	handle = make_handle(context, soft_xrcd(attr->xrcd), attr->comp_mask & IBV_QP_INIT_ATTR_PD ? attr->pd : NULL,
 			     attr->qp_context);
 	if (!handle)
@@ -140,7 +142,7 @@ struct ibv_qp *soft_create_target(struct ibv_context *context, struct ibv_qp_ini
 		goto free_handle;
 	link_handle(handle, target_qp);
 	atomic_fetch_add(&handle->xrcd->users, 1);
-	attr->cap = (struct ibv_qp_cap){0}; /* it has no queue of its own */
+	attr->cap = (struct ibv_qp_cap){0}; /* a target has no queue of its own */
 	return &handle->ibv;
 
 free_handle:
@@ -168,7 +170,7 @@ struct ibv_qp *soft_open_qp(struct ibv_context *context, struct ibv_qp_open_attr
 	linked = target_qp && target_qp->target && target_qp->target->domain == handle->xrcd->domain &&
 		link_handle(handle, target_qp);
 	if (target_qp)
-		soft_qp_release(target_qp); /* a handle keeps it alive without a reference */
+		soft_qp_release(target_qp); /* handles keep the target without a reference */
 	if (linked) {
 		atomic_fetch_add(&handle->xrcd->users, 1);
 		return &handle->ibv;

@@ -1,10 +1,10 @@
-#include "soft/qp/verbs.h"
+#include "soft/qp/internal.h"
 
 #include <stddef.h>
 
 /*
- * IBTA 11.2.5.2 table 94, ibv_modify_qp(3), and ib_modify_qp_is_ok of Linux, which is stricter than both in
- * that to RESET and ERR go no attributes at all and that RESET does not lead to ERR.
+ * IBTA 11.2.5.2 table 94, ibv_modify_qp(3), and ib_modify_qp_is_ok of Linux. Linux is stricter than both:
+ * transitions to RESET and ERR take no attributes, and RESET cannot change to ERR.
  */
 struct attributes {
 	int required, optional;
@@ -24,7 +24,7 @@ struct transition {
 #define RTR_UC (IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN)
 #define RTR_OPTIONAL (IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX)
 #define NOTIFY IBV_QP_EN_SQD_ASYNC_NOTIFY
-/* Of RC, an initiator has what the requester needs, and a target what the responder needs. */
+/* Of the attributes of RC, an initiator has those of the requester, and a target those of the responder. */
 #define REQUESTER (IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC)
 #define RESPONDER (IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
 #define SQD_CONNECTED (IBV_QP_PORT | IBV_QP_AV | IBV_QP_TIMEOUT | RTR_OPTIONAL | PATHS | IBV_QP_CUR_STATE)

@@ -9,9 +9,10 @@
 #include "soft/base/refusal.h"
 #include "soft/cm/calls.h"
 #include "soft/objects/device.h"
+#include "soft/qp/verbs.h"
 #include "soft/wire/packet.h"
 
-#define SERVICE_MAX_RETRY 7 /* three-bit fields of REQ and REP */
+#define SERVICE_MAX_RETRY 7 /* REQ and REP have three bits for it */
 
 static uint8_t clamp_retry(uint8_t count)
 {
@@ -54,7 +55,7 @@ static uint8_t uses_srq(const struct soft_id *id, const struct rdma_conn_param *
 	return param ? param->srq : 0;
 }
 
-/* What the peer's half will be made for (IBTA 12.6.5, table 99). */
+/* The service that the peer's half needs (IBTA 12.6.5, table 99). */
 static enum soft_cm_transport transport_of(const struct soft_id *id)
 {
 	switch (id->rdma.qp_type) {
@@ -85,6 +86,24 @@ static int set_request_data(struct soft_id *id, struct soft_cm_message *req,
 	return 0;
 }
 
+/* The peer gets the number with the message, as the retries of its own sends. */
+static uint8_t arrange_rnr_retries(struct soft_id *id, const struct rdma_conn_param *param)
+{
+	uint8_t retries = param ? clamp_retry(param->rnr_retry_count) : SERVICE_MAX_RETRY;
+
+	if (id->rdma.qp)
+		soft_qp_set_peer_retries(id->rdma.qp, retries);
+	return retries;
+}
+
+/* By legal choice data may come before ESTABLISHED, and raise IBV_EVENT_COMM_EST. */
+static void choose_late_rtu(struct soft_id *id)
+{
+	id->rtu_late = id->rdma.qp ? soft_legal_choose(&id->cm->fabric->legal.calls, CORE_LEGAL_COMM_EST) : 0;
+	if (id->rtu_late)
+		soft_qp_await_rtu(id->rdma.qp, true);
+}
+
 static int connect_locked(struct soft_id *id, const struct rdma_conn_param *param)
 {
 	struct soft_cm_message *req = &id->request;
@@ -112,13 +131,13 @@ static int connect_locked(struct soft_id *id, const struct rdma_conn_param *para
 	id->responder_resources = param ? offered_depth(param->responder_resources) : SOFT_MAX_RD_ATOMIC;
 	id->initiator_depth = param ? offered_depth(param->initiator_depth) : SOFT_MAX_RD_ATOMIC;
 	id->retry_count = param ? clamp_retry(param->retry_count) : SERVICE_MAX_RETRY;
-	id->receive_psn = (uint32_t)soft_fabric_random(id->cm->fabric) & SOFT_PSN_MASK;
+	id->receive_psn = soft_fabric_starting_psn(id->cm->fabric);
 	req->starting_psn = id->receive_psn;
 	req->responder_resources = id->responder_resources;
 	req->initiator_depth = id->initiator_depth;
 	req->flow_control = param ? param->flow_control : 0;
 	req->retry_count = id->retry_count;
-	req->rnr_retry_count = param ? clamp_retry(param->rnr_retry_count) : SERVICE_MAX_RETRY;
+	req->rnr_retry_count = arrange_rnr_retries(id, param);
 	req->srq = uses_srq(id, param);
 	req->transport = transport_of(id);
 	req->ack_timeout = id->path_timeout;
@@ -141,7 +160,7 @@ int soft_connect(struct rdma_cm_id *rdma_id, struct rdma_conn_param *param)
 	return soft_cm_finish(id->cm, connect_locked(id, param)) ? -1 : soft_id_complete(rdma_id);
 }
 
-/* rdma_accept(3): an explicit value is used as it is, else the lesser of the offer and the device's maximum. */
+/* rdma_accept(3): an explicit value is used as it is; otherwise the lesser of the offer and the device's maximum. */
 static void negotiate_depths(struct soft_id *id, const struct rdma_conn_param *param)
 {
 	if (param && param->responder_resources != RDMA_MAX_RESP_RES)
@@ -154,7 +173,7 @@ static void negotiate_depths(struct soft_id *id, const struct rdma_conn_param *p
 		id->initiator_depth = least(id->initiator_depth, SOFT_MAX_RD_ATOMIC);
 }
 
-/* The kernel's half of rdma_accept, whose failure also ends the request. */
+/* The kernel's half of rdma_accept; if it fails, the request ends. */
 static int send_rep(struct soft_id *id, const struct rdma_conn_param *param)
 {
 	struct soft_cm_message *rep = &id->request;
@@ -171,19 +190,20 @@ static int send_rep(struct soft_id *id, const struct rdma_conn_param *param)
 	rep->responder_resources = id->responder_resources;
 	rep->initiator_depth = id->initiator_depth;
 	rep->flow_control = param ? param->flow_control : 0;
-	rep->rnr_retry_count = param ? clamp_retry(param->rnr_retry_count) : SERVICE_MAX_RETRY;
+	rep->rnr_retry_count = arrange_rnr_retries(id, param);
 	rep->srq = uses_srq(id, param);
 	rep->ack_timeout = SOFT_ACK_DELAY;
 	rep->ece = id->local_ece;
 	soft_cm_set_private_data(rep, param ? param->private_data : NULL,
 				 param ? param->private_data_len : 0, SOFT_REP_PRIVATE_DATA);
 	id->state = SOFT_ID_REP_SENT;
+	choose_late_rtu(id);
 	soft_half_open_accepted(id);
 	soft_cm_send_request(id);
 	return 0;
 }
 
-/* As the kernel does with a request that it could not accept. */
+/* Like the kernel after an accept that failed. */
 static void reject_unaccepted(struct soft_id *id)
 {
 	soft_id_fail_qp(id);
@@ -207,7 +227,7 @@ static int accept_connection(struct soft_id *id, const struct rdma_conn_param *p
 {
 	int error = check_param(id, param);
 
-	/* The access flags follow the offer: Linux applies the grant when it sends the REP. */
+	/* The access flags follow the offer: Linux applies the granted depths when it sends the REP. */
 	if (!error && id->rdma.qp)
 		error = soft_id_prepare_qp(id);
 	if (error)
@@ -250,7 +270,7 @@ int soft_accept(struct rdma_cm_id *rdma_id, struct rdma_conn_param *param)
 	return 0;
 }
 
-/* To the kernel this is an accept, and when it fails it rejects the connection like one. */
+/* The kernel treats it as an accept, and rejects the connection if it fails. */
 int soft_establish(struct rdma_cm_id *rdma_id)
 {
 	struct soft_id *id = soft_id_lock(rdma_id);

@@ -29,7 +29,7 @@ static int reject(struct rdma_cm_id *rdma_id, uint32_t reason, const void *priva
 		error = soft_sidr_reply(id, SOFT_SIDR_REJECT, &param);
 		break;
 	}
-	case SOFT_ID_REQ_SENT: /* the peer's id is not known yet, so it hears nothing */
+	case SOFT_ID_REQ_SENT: /* the peer's id is not known yet, so nothing is sent */
 		soft_cm_close(id);
 		break;
 	case SOFT_ID_REQ_RECEIVED:
@@ -54,7 +54,7 @@ int soft_reject_ece(struct rdma_cm_id *id, const void *private_data, uint8_t pri
 	return reject(id, SOFT_REJ_VENDOR_OPTION_NOT_SUPPORTED, private_data, private_data_len);
 }
 
-/* The queue pair got data before the RTU came, which has the same effect. */
+/* The queue pair received data before the RTU came, which has the same effect. */
 static int establish_early(struct soft_id *id)
 {
 	if (id->state == SOFT_ID_ESTABLISHED)
@@ -90,7 +90,7 @@ int soft_disconnect(struct rdma_cm_id *rdma_id)
 
 	if (!id)
 		return -1;
-	soft_id_fail_qp(id); /* as librdmacm, before it calls the kernel */
+	soft_id_fail_qp(id); /* like librdmacm, before it calls the kernel */
 	switch (id->state) {
 	case SOFT_ID_IDLE:
 	case SOFT_ID_BOUND:
@@ -110,8 +110,8 @@ int soft_disconnect(struct rdma_cm_id *rdma_id)
 		soft_cm_send_plain(id, SOFT_CM_DREP);
 		soft_cm_enter_timewait(id);
 		break;
-	default: /* a listener, too */
-		/* There is nothing to end; Linux answers 0 all the same. */
+	default: /* also a listener */
+		/* Nothing to end. Linux returns 0. */
 		break;
 	}
 	return soft_cm_finish(id->cm, error) ? -1 : soft_id_complete(rdma_id);

@@ -1,17 +1,26 @@
-// Package rdma has the functions of librdmacm(7), one by one: each checks as the kernel's cma.c and ucma.c check, and
-// moves an id.
+// Package rdma has the functions of librdmacm(7). Each makes the checks of the kernel's cma.c and ucma.c, and changes
+// an id. Others include rdma.h.
 //
 // # Files
 //
-// From the top; each calls only those further down.
+// From the top; each calls only those below it.
 //
-//   - life: a communication manager is made and ends
-//   - endpoint, get_request, timeout: rdma_create_ep(3); rdma_get_request(3); what the timers of ids do
-//   - connect, disconnect, id, multicast, resolve, resolve_addrinfo: the functions of their names
+//   - life: a communication manager is created and destroyed
+//   - endpoint: rdma_create_ep(3)
+//   - get_request: rdma_get_request(3)
+//   - timeout: expired timers of ids
+//   - connect: rdma_connect(3), rdma_accept(3), rdma_establish(3)
+//   - disconnect: rdma_disconnect(3), rdma_reject(3), rdma_notify(3)
+//   - id: rdma_create_id(3), rdma_destroy_id(3), rdma_migrate_id(3)
+//   - multicast: rdma_join_multicast(3), rdma_leave_multicast(3)
+//   - resolve: rdma_bind_addr(3), rdma_resolve_addr(3), rdma_resolve_route(3), rdma_listen(3)
+//   - resolve_addrinfo: rdma_resolve_addrinfo(3)
 //   - sync: a synchronous id waits for its event
-//   - event, srq: events are read and acknowledged; shared receive queues of ids
-//   - option, qp: rdma_set_option(3) and ECE; the queue pair of an id
-//   - rdma: all of them declared
+//   - event: events are read and acknowledged
+//   - srq: shared receive queues of ids
+//   - option: rdma_set_option(3) and ECE
+//   - qp: the queue pair of an id
+//   - rdma: the functions of all of them
 package rdma
 
 // #cgo CFLAGS: -I${SRCDIR}/../.. -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror

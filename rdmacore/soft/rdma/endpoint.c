@@ -2,15 +2,15 @@
 #include "soft/rdma/rdma.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "soft/base/refusal.h"
-#include "soft/cm/id.h"
 
-#define RESOLVE_TIMEOUT_MS 2000 /* librdmacm's, for address and route each */
+#define RESOLVE_TIMEOUT_MS 2000 /* of librdmacm, for the address and for the route */
 
-/* For the queue pairs that rdma_get_request makes for children. */
+/* For the queue pairs that rdma_get_request creates for children. */
 static int keep_attr(struct soft_id *id, const struct rdma_addrinfo *info,
 		     const struct ibv_qp_init_attr *attr)
 {
@@ -46,7 +46,7 @@ static int set_route(struct rdma_cm_id *id, struct rdma_addrinfo *info)
 	return soft_id_complete(id);
 }
 
-/* ai_connect goes before the private data of the first rdma_connect. */
+/* ai_connect precedes the private data of the first rdma_connect. */
 static int keep_connect_data(struct soft_id *id, const struct rdma_addrinfo *info)
 {
 	if (!info->ai_connect_len)
@@ -72,7 +72,7 @@ static int make_active(struct rdma_cm_id *id, struct rdma_addrinfo *info, struct
 		return -1;
 	if (set_route(id, info))
 		return -1;
-	if (attr) { /* without it pd is not looked at either */
+	if (attr) { /* otherwise pd is ignored */
 		attr->qp_type = (enum ibv_qp_type)info->ai_qp_type;
 		if (soft_id_create_qp(id, pd, attr))
 			return -1;
@@ -83,6 +83,7 @@ static int make_active(struct rdma_cm_id *id, struct rdma_addrinfo *info, struct
 int soft_create_ep(struct rdma_cm_id **out, struct rdma_addrinfo *info, struct ibv_pd *pd,
 		   struct ibv_qp_init_attr *attr)
 {
+	char why[SOFT_REFUSAL_MAX];
 	struct rdma_cm_id *id;
 	int error;
 
@@ -100,12 +101,14 @@ int soft_create_ep(struct rdma_cm_id **out, struct rdma_addrinfo *info, struct i
 		return 0;
 	}
 	error = errno;
+	/* Destroying the id clears the sentence, as each call does. */
+	snprintf(why, sizeof(why), "%s", soft_refusal());
 	soft_destroy_ep(id);
-	errno = error;
+	errno = soft_refuse(error, "%s", why);
 	return -1;
 }
 
-/* Destroys the id, its queue pair and its shared receive queue, without a disconnect; not the user's PD and CQs. */
+/* Destroy the id, its queue pair and its shared receive queue, without a disconnect.  The user's PD and CQs remain. */
 void soft_destroy_ep(struct rdma_cm_id *id)
 {
 	if (!id)

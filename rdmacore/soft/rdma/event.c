@@ -6,6 +6,7 @@
 #include "provider/newer.h"
 #include "soft/cm/calls.h"
 #include "soft/objects/device.h"
+#include "soft/qp/verbs.h"
 
 struct rdma_event_channel *soft_create_event_channel(void)
 {
@@ -33,9 +34,9 @@ static void complete_connect(struct soft_cm_event *event)
 
 	if (!id->rdma.qp)
 		return;
-	/* The server may have rejected after its REP, before this or while cm.lock was released. */
+	/* The server may have rejected after its REP, earlier or while cm.lock was released. */
 	if (soft_id_prepare_qp(id) || soft_id_connect_qp(id) || id->state != SOFT_ID_REP_RECEIVED) {
-		/* Nothing is sent: the peer hears of it when the id is destroyed. */
+		/* Nothing is sent now: the peer gets a message when the id is destroyed. */
 		event->rdma.event = RDMA_CM_EVENT_CONNECT_ERROR;
 		event->rdma.status = -1;
 		id->connect_error = true;
@@ -48,8 +49,8 @@ static void complete_connect(struct soft_cm_event *event)
 }
 
 /*
- * The child of a synchronous listener is synchronous, with a channel of its own; any other is on the
- * channel that its listener is on now (ucma_process_conn_req).
+ * The child of a synchronous listener is synchronous, with a channel of its own. Any other child is on the channel
+ * that its listener has now (ucma_process_conn_req).
  */
 static bool take_queried_fields(struct soft_cm_event *event)
 {
@@ -66,14 +67,14 @@ static bool take_queried_fields(struct soft_cm_event *event)
 	return true;
 }
 
-/* librdmacm asks the kernel for the result, which fails when the device is gone. */
+/* librdmacm queries the result from the kernel, which fails if the device was removed. */
 static void fail_query(struct soft_cm_event *event, enum rdma_cm_event_type failure)
 {
 	event->rdma.event = failure;
 	event->rdma.status = -1;
 }
 
-/* What librdmacm does to the id when the user reads the event (rdma_get_cm_event). */
+/* Change the id as librdmacm does when the user reads the event (rdma_get_cm_event). */
 static void apply(struct soft_cm_event *event)
 {
 	struct soft_id *id = soft_id(event->rdma.id);
@@ -100,6 +101,10 @@ static void apply(struct soft_cm_event *event)
 	case RDMA_CM_EVENT_CONNECT_RESPONSE:
 		complete_connect(event);
 		break;
+	case RDMA_CM_EVENT_ESTABLISHED:
+		if (id->rdma.qp)
+			soft_qp_await_rtu(id->rdma.qp, false);
+		break;
 	case RDMA_CM_EVENT_REJECTED:
 		soft_id_fail_qp(id);
 		break;
@@ -108,7 +113,7 @@ static void apply(struct soft_cm_event *event)
 	}
 }
 
-/* Wait for the channel's next event, and take it; cm.lock is held unless NULL is returned. */
+/* Wait for the channel's next event and take it; cm.lock is held unless NULL is returned. */
 static struct soft_cm_event *take(struct soft_event_channel *channel)
 {
 	struct soft_cm *cm = channel->cm;
@@ -125,8 +130,8 @@ static struct soft_cm_event *take(struct soft_event_channel *channel)
 }
 
 /*
- * Events that rdma_get_cm_event of librdmacm drops: the end of a connection that the user knows as failed, and the request
- * of a child that cannot get its channel, with the child.
+ * Events that rdma_get_cm_event of librdmacm drops. They are the end of a connection after CONNECT_ERROR, and the
+ * request of a child that cannot get its channel, together with the child.
  */
 static bool suppress_event(struct soft_cm_event *event)
 {
@@ -134,7 +139,7 @@ static bool suppress_event(struct soft_cm_event *event)
 
 	switch (event->rdma.event) {
 	case RDMA_CM_EVENT_CONNECT_REQUEST:
-		/* librdmacm also drops a request whose device is gone: it cannot query it. */
+		/* librdmacm also drops a request of a removed device, because it cannot query the device. */
 		if (id->state != SOFT_ID_REMOVED && take_queried_fields(event) && !soft_id_query(id)) {
 			soft_id_show_path(id);
 			return false;
@@ -150,8 +155,8 @@ static bool suppress_event(struct soft_cm_event *event)
 }
 
 /*
- * The end of a connection is told when all that its peer sent before it has been taken: an acknowledgement above all, whose
- * request the user would otherwise find flushed, once the queue pair is at its end.
+ * The end of a connection is reported after all earlier packets of the peer are received. Otherwise the last
+ * acknowledgement might be missing, and the user would see its request flushed.
  */
 static void catch_up(const struct soft_event_channel *channel, const struct soft_cm_event *event)
 {
@@ -161,7 +166,7 @@ static void catch_up(const struct soft_event_channel *channel, const struct soft
 		progress->catch_up(progress);
 }
 
-/* An event is taken and counted under one cm.lock, so that its id cannot be destroyed from then on. */
+/* Taking and counting an event happens under one cm.lock, so that its id cannot be destroyed from then on. */
 int soft_get_cm_event(struct rdma_event_channel *rdma_channel, struct rdma_cm_event **out)
 {
 	struct soft_event_channel *channel = (struct soft_event_channel *)rdma_channel;
@@ -201,7 +206,7 @@ int soft_ack_cm_event(struct rdma_cm_event *rdma_event)
 	cm = event->owner->cm;
 	soft_mutex_lock(&cm->lock);
 	event->owner->events_acknowledged++;
-	/* Before the lock is released: the waiter then destroys the id. */
+	/* Before the lock is released: the waiting thread then destroys the id. */
 	pthread_cond_broadcast(&cm->acknowledged);
 	soft_mutex_unlock(&cm->lock);
 	free(event);

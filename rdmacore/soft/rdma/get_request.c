@@ -28,8 +28,8 @@ static int take_request(struct rdma_cm_id *listener, struct rdma_cm_event *event
 }
 
 /*
- * Whether reading the channel ends: there is an event, a request may come, or the channel does not block (EAGAIN).  librdmacm
- * reads it without checking, and would wait for ever.
+ * Whether reading the channel ends: there is an event, a request may come, or the channel does not block (EAGAIN).
+ * librdmacm reads without checking, and may wait forever.
  */
 static bool wait_ends(struct soft_id *id)
 {
@@ -63,7 +63,7 @@ int soft_get_request(struct rdma_cm_id *listener, struct rdma_cm_id **out)
 	if (soft_get_cm_event(listener->channel, &event))
 		return -1;
 	if (!take_request(listener, event)) {
-		/* The child holds an event of the listener until it is accepted or destroyed. */
+		/* The child keeps an event of the listener until it is accepted or destroyed. */
 		*out = event->id;
 		event->id->event = event;
 		return 0;

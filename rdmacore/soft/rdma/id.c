@@ -63,14 +63,17 @@ static int name_blocker(const struct soft_id *id)
 			   missing, missing == 1 ? "" : "s");
 }
 
-/* rdma_destroy_id(3) and rdma_migrate_id(3) wait until every event is acknowledged; here for ten seconds, then EBUSY. */
-int soft_id_wait_acknowledged(struct soft_id *id)
+/*
+ * rdma_destroy_id(3) and rdma_migrate_id(3) wait until all events are acknowledged. Here they wait for ten seconds,
+ * and then fail with EBUSY.
+ */
+static int wait_acknowledged(struct soft_id *id)
 {
 	struct soft_cm *cm = id->cm;
 	int error;
 
 	soft_mutex_expect(&id->cm->lock);
-	soft_cm_flush(cm); /* before the wait, in which no other thread may do it */
+	soft_cm_flush(cm); /* now, because no other thread may do it during the wait */
 	do {
 		error = soft_id_wait_moved(id);
 		if (error)
@@ -93,17 +96,17 @@ int soft_destroy_id(struct rdma_cm_id *rdma_id)
 	if (!id)
 		return -1;
 	cm = id->cm;
-	/* The peer hears of it before the wait, as on Linux, which destroys the kernel's half first. */
+	/* The peer gets its message before the wait, as on Linux, which destroys the kernel's half first. */
 	soft_id_leave(id);
 	soft_port_release(id);
 	soft_id_drop_unread(id);
-	error = soft_id_wait_acknowledged(id);
+	error = wait_acknowledged(id);
 	if (!error)
 		soft_id_free(id);
 	return soft_cm_finish(cm, error);
 }
 
-/* rdma_migrate_id(3): to another channel, or to and from being synchronous. */
+/* rdma_migrate_id(3): to another channel, or to or from being synchronous. */
 
 int soft_migrate_id(struct rdma_cm_id *rdma_id, struct rdma_event_channel *rdma_channel)
 {
@@ -133,5 +136,5 @@ int soft_migrate_id(struct rdma_cm_id *rdma_id, struct rdma_event_channel *rdma_
 		soft_destroy_event_channel(&own->rdma);
 		soft_mutex_lock(&cm->lock);
 	}
-	return soft_cm_finish(cm, soft_id_wait_acknowledged(id));
+	return soft_cm_finish(cm, wait_acknowledged(id));
 }

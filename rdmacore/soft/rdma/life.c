@@ -9,7 +9,7 @@
 #include "soft/ipc/ipc.h"
 #include "soft/objects/device.h"
 
-/* With a fabric that has a name, ids connect to those of other processes, too. */
+/* If the fabric has a name, ids connect to ids of other processes, too. */
 static int create_ipc(struct soft_cm *cm, const struct core_options *options)
 {
 	int result;
@@ -85,7 +85,7 @@ free_cm:
 
 void soft_cm_stop_mad_tx(struct soft_cm *cm)
 {
-	/* It answers, and passes messages on to other processes. */
+	/* It answers requests and forwards messages to other processes. */
 	soft_cm_stop_inbox(cm);
 	soft_mutex_lock(&cm->lock);
 	soft_gate_stop_mad_tx(cm);
@@ -97,7 +97,7 @@ void soft_cm_destroy(struct soft_cm *cm)
 	struct soft_cm_message *message;
 	struct soft_id *id;
 
-	/* What other processes send arms the timer, where faults are in force. */
+	/* Messages of other processes arm the timer if faults are active. */
 	if (cm->ipc)
 		soft_ipc_stop(cm->ipc);
 	soft_timer_unregister(&cm->fabric->timers, &cm->held_timer);
@@ -114,6 +114,7 @@ void soft_cm_destroy(struct soft_cm *cm)
 		cm->destroyed = id->destroyed_next;
 		free(id);
 	}
+	soft_event_channels_release(cm);
 	if (soft_cm_current() == cm)
 		soft_cm_select(NULL);
 	soft_cm_close_devices(cm);

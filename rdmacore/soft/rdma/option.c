@@ -8,7 +8,7 @@
 #include "soft/base/refusal.h"
 #include "soft/cm/calls.h"
 
-#define LIFETIME_MASK 0x3f /* the two bits above are its selector */
+#define LIFETIME_MASK 0x3f /* the upper two bits are the selector */
 
 static int set_flag(bool *flag, const void *value)
 {
@@ -24,7 +24,7 @@ static int set_reuse_address(struct soft_id *id, const void *value)
 	int reuse;
 
 	memcpy(&reuse, value, sizeof(reuse));
-	/* An id that listens may not begin to share its port. */
+	/* An id that listens cannot start to share its port. */
 	if (id->state != SOFT_ID_IDLE && (!reuse || id->state == SOFT_ID_LISTEN))
 		return EINVAL;
 	return set_flag(&id->reuse_address, value);
@@ -61,7 +61,7 @@ static int set_id_option(struct soft_id *id, int name, const void *value, size_t
 	}
 }
 
-/* A path from the user: in place of rdma_resolve_route, with its event. */
+/* A path that the user sets replaces rdma_resolve_route, with its event. */
 static int set_path(struct soft_id *id, const void *value, size_t length)
 {
 	const uint32_t wanted =
@@ -76,7 +76,7 @@ static int set_path(struct soft_id *id, const void *value, size_t length)
 	if (index == count || id->state != SOFT_ID_ADDR_RESOLVED)
 		return EINVAL;
 	if (!soft_address_is_ip(&id->addr.dst_addr))
-		return ENODEV; /* an Ethernet path needs a network interface, which AF_IB does not name */
+		return ENODEV; /* an Ethernet path needs a network interface, which AF_IB does not contain */
 	if (!soft_cm_report(id, id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0, NULL))
 		return ENOMEM;
 	soft_id_set_path_of_lifetime(id, paths[index].path.packetlifetime & LIFETIME_MASK);

@@ -1,4 +1,4 @@
-/* The queue pair of an id: rdma_create_qp(3), and its way through INIT, RTR and RTS. */
+/* The queue pair of an id: rdma_create_qp(3), and its states INIT, RTR and RTS. */
 #include "soft/rdma/rdma.h"
 
 #include <errno.h>
@@ -39,7 +39,7 @@ static void destroy_cq(struct ibv_comp_channel **channel, struct ibv_cq **cq)
 
 void soft_id_destroy_cqs(struct rdma_cm_id *id)
 {
-	if (id->qp_type == IBV_QPT_XRC_RECV && id->srq) /* which they are for */
+	if (id->qp_type == IBV_QPT_XRC_RECV && id->srq) /* they are for the shared queue */
 		return;
 	destroy_cq(&id->recv_cq_channel, &id->recv_cq);
 	destroy_cq(&id->send_cq_channel, &id->send_cq);
@@ -58,7 +58,7 @@ int soft_id_create_cqs(struct rdma_cm_id *id, uint32_t send_entries, uint32_t re
 	return -1;
 }
 
-/* A queue pair needs both queues, even with room for no requests of one kind, unless it is one end of XRC. */
+/* A queue pair needs both queues, even for no requests of one kind, unless it is one end of XRC. */
 static uint32_t entries_for(const struct ibv_cq *given, const struct ibv_cq *own, uint32_t requests, bool needed)
 {
 	if (given || own)
@@ -83,13 +83,13 @@ static int provide_cqs(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 
 static struct ibv_qp *make_qp(struct ibv_qp_init_attr_ex *attr)
 {
-	/* Up to comp_mask both structs are the same (verbs.h). */
+	/* Up to comp_mask both structs have the same fields (verbs.h). */
 	if (attr->comp_mask == IBV_QP_INIT_ATTR_PD)
 		return soft_create_qp(attr->pd, (struct ibv_qp_init_attr *)attr);
 	return ibv_create_qp_ex(attr->pd->context, attr);
 }
 
-/* Before there is a connection, and for datagrams: no access flags. */
+/* Without a connection, and for datagrams: no access flags. */
 static int plain_attr(const struct soft_id *id, struct ibv_qp_attr *attr, int *mask)
 {
 	*mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
@@ -117,20 +117,20 @@ static bool has_connection(const struct soft_id *id)
 }
 
 /* Whether the peer's queue pair is known. */
-static bool knows_peer(const struct soft_id *id)
+static bool has_peer(const struct soft_id *id)
 {
 	return has_connection(id) && id->state != SOFT_ID_REQ_SENT;
 }
 
-/* From rdma_listen and rdma_connect on, Linux asks the communication manager (rdma_init_qp_attr of cma.c). */
+/* Before rdma_listen and rdma_connect; afterwards Linux asks the communication manager (rdma_init_qp_attr of cma.c). */
 static bool before_connection(const struct soft_id *id)
 {
 	return id->state < SOFT_ID_LISTEN;
 }
 
 /*
- * The attributes for the state in attr->qp_state (rdma_init_qp_attr(3)).  The rights of a connected
- * queue pair are remote write always, and read only where responder resources were granted.
+ * The attributes for the state in attr->qp_state (rdma_init_qp_attr(3)). A connected queue pair always allows remote
+ * write, and remote read only if responder resources were granted.
  */
 static int init_qp_attr(const struct soft_id *id, struct ibv_qp_attr *attr, int *mask)
 {
@@ -151,7 +151,7 @@ static int init_qp_attr(const struct soft_id *id, struct ibv_qp_attr *attr, int 
 			attr->qp_access_flags |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 		return 0;
 	case IBV_QPS_RTR:
-		if (!knows_peer(id))
+		if (!has_peer(id))
 			return EINVAL;
 		*mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
 		if (id->rdma.qp_type != IBV_QPT_XRC_SEND)
@@ -163,7 +163,7 @@ static int init_qp_attr(const struct soft_id *id, struct ibv_qp_attr *attr, int 
 		soft_id_ah_attr(id, &attr->ah_attr);
 		return 0;
 	case IBV_QPS_RTS:
-		if (!knows_peer(id))
+		if (!has_peer(id))
 			return EINVAL;
 		*mask = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_SQ_PSN;
 		if (id->rdma.qp_type != IBV_QPT_XRC_RECV)
@@ -180,8 +180,8 @@ static int init_qp_attr(const struct soft_id *id, struct ibv_qp_attr *attr, int 
 }
 
 /*
- * To INIT, with the access flags of the connection.  A datagram queue pair goes on to RTS, as it needs no peer.  Fails when
- * the connection has ended already.
+ * Change the queue pair to INIT, with the access flags of the connection. A datagram queue pair changes to RTS,
+ * because it needs no peer. Fails if the connection has ended already.
  */
 static int make_ready(struct rdma_cm_id *id, struct ibv_qp *qp)
 {
@@ -230,7 +230,7 @@ static int provide_xrcd(struct soft_id *id, struct ibv_qp_init_attr_ex *attr)
 
 int soft_id_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 {
-	struct soft_id *locked = soft_id_lock_any(id); /* if the device is gone, its verbs fail with EIO */
+	struct soft_id *locked = soft_id_lock_any(id); /* if its device was removed, its verbs fail with EIO */
 	struct ibv_qp *qp;
 	int error;
 
@@ -273,7 +273,7 @@ destroy_queue_pair:
 	errno = error;
 destroy_queues:
 	error = errno;
-	if (!id->srq) /* else the shared queue may use them */
+	if (!id->srq) /* otherwise the shared queue may use them */
 		soft_id_destroy_cqs(id);
 	errno = error;
 	return -1;
@@ -290,7 +290,7 @@ int soft_id_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_in
 	extended.comp_mask = pd ? IBV_QP_INIT_ATTR_PD : 0;
 	extended.pd = pd;
 	result = soft_id_create_qp_ex(id, &extended);
-	/* What was granted, and the queues that were made (rdma_create_qp(3)). */
+	/* Return the granted capacity, and the queues that were created (rdma_create_qp(3)). */
 	if (!result)
 		memcpy(attr, &extended, sizeof(*attr));
 	return result;
@@ -340,8 +340,8 @@ int soft_init_qp_attr(struct rdma_cm_id *rdma_id, struct ibv_qp_attr *attr, int 
 }
 
 /*
- * ibv_modify_qp waits while the queue pair sends or receives, so cm.lock is released during it, for other connections.
- * Meanwhile id->moving keeps the id and its queue pair from being destroyed (soft_id_wait_moved).
+ * ibv_modify_qp waits while the queue pair sends or receives, so cm.lock is released meanwhile, for other
+ * connections. id->moving prevents that the id and its queue pair are destroyed (soft_id_wait_moved).
  */
 static int modify_qp(struct soft_id *id, struct ibv_qp_attr *attr, int mask)
 {

@@ -1,4 +1,4 @@
-/* The functions of librdmacm, each as its man page has it, and what they share. */
+/* The border of this package: the functions of librdmacm, each as its man page has it, and what its files share. */
 #ifndef SOFT_RDMA_RDMA_H
 #define SOFT_RDMA_RDMA_H
 
@@ -8,8 +8,7 @@
 
 #include "provider/provider.h"
 #include "soft/base/timer.h"
-#include "soft/cm/cm.h"
-#include "soft/cm/id.h"
+#include "soft/cm/calls.h"
 
 /* --- id.c: rdma_create_id(3), rdma_destroy_id(3), rdma_migrate_id(3) ------------------------------ */
 
@@ -17,8 +16,6 @@ int soft_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, v
 		   enum rdma_port_space port_space);
 int soft_destroy_id(struct rdma_cm_id *id);
 int soft_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel);
-/* Wait until every event of id is acknowledged: 0, or EBUSY after ten seconds.  cm.lock is held. */
-int soft_id_wait_acknowledged(struct soft_id *id);
 
 /* --- resolve.c: rdma_bind_addr(3), rdma_resolve_addr(3), rdma_resolve_route(3), rdma_listen(3) ---- */
 
@@ -26,7 +23,7 @@ int soft_bind_addr(struct rdma_cm_id *id, struct sockaddr *address);
 int soft_resolve_addr(struct rdma_cm_id *id, struct sockaddr *source, struct sockaddr *destination,
 		      int timeout_ms);
 int soft_resolve_route(struct rdma_cm_id *id, int timeout_ms);
-/* The timer of a query expired, with its answer or without.  cm.lock is held. */
+/* The timer of a query expired: the answer comes, or the query times out. cm.lock is held. */
 void soft_resolve_expired(struct soft_id *id);
 int soft_listen(struct rdma_cm_id *id, int backlog);
 __be16 soft_get_src_port(struct rdma_cm_id *id);
@@ -68,13 +65,13 @@ void soft_destroy_ep(struct rdma_cm_id *id);
 int soft_id_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
 int soft_id_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr);
 void soft_id_destroy_qp(struct rdma_cm_id *id);
-/* Completion queues with channels of their own, of a size each; 0: none of that kind. */
+/* Create completion queues with channels of their own, of these sizes; 0: no queue of that kind. */
 int soft_id_create_cqs(struct rdma_cm_id *id, uint32_t send_entries, uint32_t recv_entries);
 void soft_id_destroy_cqs(struct rdma_cm_id *id);
 int soft_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *attr, int *mask);
 /*
- * To INIT, with the access flags of the connection as it is now; to RTR and RTS; to ERR.  0 or a positive errno.  cm.lock is
- * held, and released for a while: the id is kept, but its state may have changed.
+ * Change the queue pair: to INIT, with the access flags of the connection as it is now; to RTR and RTS; to ERR. 0 or
+ * a positive errno. cm.lock is held, and released for a while: the id is kept, but its state may change.
  */
 int soft_id_prepare_qp(struct soft_id *id);
 int soft_id_connect_qp(struct soft_id *id);
@@ -110,28 +107,31 @@ int soft_write_cm_event(struct rdma_cm_id *id, enum rdma_cm_event_type event, in
 
 /* --- sync.c: synchronous ids, which wait in each call for its event ------------------------------- */
 
-/* The end of a call that raises an event: a synchronous id waits for it.  0, or -1 and errno. */
+/* The end of a call that raises an event: a synchronous id waits for it. 0, or -1 and errno. */
 int soft_id_complete(struct rdma_cm_id *id);
 /* Acknowledge the event that a synchronous id holds. */
 void soft_id_drop_event(struct rdma_cm_id *id);
-/* What a call that waited for event returns: 0, or -1 and errno. */
+/* The result of a call that waited for event: 0, or -1 and errno. */
 int soft_event_result(const struct rdma_cm_event *event);
 
 /* --- timeout.c: the timers of connection management ----------------------------------------------- */
 
-/* Of an id.  No lock is held. */
+/* Expires the timer of an id. No lock is held. */
 void soft_cm_expire(struct soft_timer *timer);
-/* Of messages that faults hold back (soft_cm.held_timer).  No lock is held. */
+/* Expires the timer of messages that faults delay (soft_cm.held_timer). No lock is held. */
 void soft_cm_expire_held(struct soft_timer *timer);
 
-/* --- life.c: a communication manager -------------------------------------------------------------- */
+/* --- life.c: creating and destroying a communication manager ----------------------------------------- */
 
-/* -ENOMEM, -EINVAL for the name of a fabric that has none, or the errno of a descriptor. */
+/* -ENOMEM; -EINVAL for an invalid name of a fabric; or a negative errno of a descriptor. */
 int soft_cm_create(struct soft_fabric *fabric, struct soft_device *device, const struct core_options *options,
 		   struct soft_cm **cm);
-/* The link is about to go: what is sent to other hosts from now on is lost, and what comes from them is not looked at. */
+/*
+ * The link is about to be destroyed. From now on, messages to other hosts are lost, and messages from them are not
+ * read.
+ */
 void soft_cm_stop_mad_tx(struct soft_cm *cm);
-/* Every id is gone. */
+/* All ids are destroyed. */
 void soft_cm_destroy(struct soft_cm *cm);
 
 #endif

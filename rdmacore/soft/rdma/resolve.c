@@ -1,4 +1,4 @@
-/* The way of an id to its port, its device, and the address and route of its peer. */
+/* How an id gets its port and its device, and the address and route of its peer. */
 #include "soft/rdma/rdma.h"
 
 #include <errno.h>
@@ -12,18 +12,21 @@
 #include "soft/wire/datagram.h"
 
 /*
- * net.rdma_ucm.max_backlog, which is 1024 unless the administrator raises it.  Requests beyond it are dropped silently, and
- * thousands of peers that connect at once would each wait for seconds.  In bytes they are bounded for all listeners together
- * (soft/cm/half_open.c).
+ * The default of net.rdma_ucm.max_backlog is 1024. Requests beyond it are dropped silently, and thousands of peers
+ * that connect at once would each wait for seconds. So soft allows more. The bytes of requests are limited for all
+ * listeners together (soft/cm/half_open.c).
  */
 #define MAX_BACKLOG (1 << 16)
-/* From the first look at the kernel's neighbours to the second, and between the later ones. */
+/*
+ * The time until the kernel's neighbours are read again: the first time after 0.2 ms, about an ARP round trip, later
+ * after longer times.
+ */
 #define NEIGHBOUR_INTERVAL_MIN (200 * SOFT_MICROSECOND)
 #define NEIGHBOUR_INTERVAL_MAX (50 * SOFT_MILLISECOND)
 
 /*
- * Whether a local address leads to the device (cma_acquire_dev_by_src_ip of Linux): 0; EINVAL for IP over InfiniBand, which
- * an Ethernet port does not have; ENODEV while the device is away.
+ * Whether a local address belongs to the device (cma_acquire_dev_by_src_ip of Linux): 0 or an errno. EINVAL for IP
+ * over InfiniBand, which an Ethernet port does not have. ENODEV while the device is removed.
  */
 static int find_device(const struct soft_id *id)
 {
@@ -78,8 +81,8 @@ static uint64_t nanoseconds(int timeout_ms)
 }
 
 /*
- * A question is answered at once (true), unless a fault names it: then the answer comes when the id's timer expires, or is
- * lost and the question ends in -ETIMEDOUT.
+ * A query is answered at once (true), unless a fault applies to it. Then the answer comes when the id's timer
+ * expires, or the query is lost and ends in -ETIMEDOUT.
  */
 static bool ask(struct soft_id *id, enum soft_cm_attribute question, int timeout_ms)
 {
@@ -103,7 +106,7 @@ static bool ask(struct soft_id *id, enum soft_cm_attribute question, int timeout
 	return false;
 }
 
-/* ARP for an address where nobody answers: it times out. */
+/* ARP for an address without a host: the query times out. */
 static void ask_absent_host(struct soft_id *id, int timeout_ms)
 {
 	id->answer_comes = false;
@@ -111,7 +114,7 @@ static void ask_absent_host(struct soft_id *id, int timeout_ms)
 	soft_timer_arm(&id->cm->fabric->timers, &id->timer, nanoseconds(timeout_ms));
 }
 
-/* After either error the same call may be made again. */
+/* After either error the same call may be repeated. */
 static void time_out(struct soft_id *id)
 {
 	bool address = id->state == SOFT_ID_ADDR_QUERY;
@@ -147,7 +150,7 @@ static int route_resolved(struct soft_id *id)
 	return 0;
 }
 
-/* The kernel asks for the neighbour, and says nothing to those who do not ask again. */
+/* The kernel resolves the neighbour, and reports the result only to those who ask again. */
 static int find_neighbour(struct soft_id *id)
 {
 	struct soft_fabric *fabric = id->cm->fabric;
@@ -178,7 +181,7 @@ void soft_resolve_expired(struct soft_id *id)
 		route_resolved(id);
 }
 
-/* No question is asked: the GID table has the answer. */
+/* Nothing is resolved: the GID table has the answer. */
 static int resolve_ib(struct soft_id *id, const struct sockaddr *destination)
 {
 	int error;
@@ -188,7 +191,7 @@ static int resolve_ib(struct soft_id *id, const struct sockaddr *destination)
 	return error ? error : address_resolved(id);
 }
 
-/* The peer on another host answers to the one port for that: 0 or a positive errno. */
+/* The answers of a peer on another host come to the port of RoCE, so open it: 0 or a positive errno. */
 static int open_for_answers(struct soft_id *id)
 {
 	struct soft_management *management = &id->cm->device->management;
@@ -205,7 +208,7 @@ static int open_for_answers(struct soft_id *id)
 	return changed ? changed : error;
 }
 
-/* The source of an id that is bound to no address yet: 0 or a positive errno. */
+/* Choose the source of an id that is not bound to an address: 0 or a positive errno. */
 static int choose_source(struct soft_id *id, bool local, bool unanswered)
 {
 	struct sockaddr *source = &id->addr.src_addr, *destination = &id->addr.dst_addr;
@@ -216,9 +219,9 @@ static int choose_source(struct soft_id *id, bool local, bool unanswered)
 	else if (!soft_device_reaches_hosts(id->cm->device))
 		soft_address_of_device(source);
 	else if (soft_gid_route(destination, source, &mtu))
-		; /* the kernel said */
+		; /* the kernel chose it */
 	else if (unanswered)
-		soft_address_of_device(source); /* without a route a group is this host's alone */
+		soft_address_of_device(source); /* without a route, a group has only members on this host */
 	else
 		return ENETUNREACH;
 	soft_address_set_port(source, id->port);
@@ -246,10 +249,10 @@ static int resolve_locked(struct soft_id *id, const struct sockaddr *source,
 	local = any_host || soft_address_is_local(id->cm->device, destination);
 	absent = !local && !soft_device_reaches_hosts(id->cm->device) && soft_address_is_absent_neighbour(destination);
 	if (!local && !group && !absent && !soft_device_reaches_hosts(id->cm->device))
-		return ENETUNREACH; /* this link has no routes but to the host's own addresses */
+		return ENETUNREACH; /* this link reaches only the host's own addresses */
 	memset(&addr->dst_storage, 0, sizeof(addr->dst_storage));
 	memcpy(&addr->dst_addr, destination, soft_address_length(destination));
-	if (any_host) /* Linux takes any as this host, too */
+	if (any_host) /* Linux treats the wildcard address as this host, too */
 		soft_address_of_device(&addr->dst_addr);
 	if (soft_address_is_any(&addr->src_addr))
 		error = choose_source(id, local, group || absent);
@@ -283,7 +286,7 @@ int soft_resolve_addr(struct rdma_cm_id *rdma_id, struct sockaddr *source,
 		return -1;
 	if (soft_address_is_known(destination))
 		error = resolve_locked(id, source, destination, timeout_ms);
-	if (!error) /* librdmacm copies it without asking the kernel */
+	if (!error) /* librdmacm copies the address without asking the kernel */
 		memcpy(&rdma_id->route.addr.dst_addr, destination, soft_address_length(destination));
 	return soft_cm_finish(id->cm, error) ? -1 : soft_id_complete(rdma_id);
 }

@@ -20,7 +20,7 @@ static int check(const struct soft_id *id, const struct rdma_addrinfo *hints)
 	return 0;
 }
 
-/* As in librdmacm, the calling thread looks up the name, and the event then has the result. */
+/* As in librdmacm, the calling thread resolves the name, and the event then has the result. */
 int soft_resolve_addrinfo(struct rdma_cm_id *rdma_id, const char *node, const char *service,
 			  const struct rdma_addrinfo *hints)
 {
@@ -39,7 +39,7 @@ int soft_resolve_addrinfo(struct rdma_cm_id *rdma_id, const char *node, const ch
 	result = soft_getaddrinfo(node, service, hints, &info);
 	if (result && !node && !service && !hints)
 		return -1;
-	/* While the name was looked up, other threads may have done anything with the id. */
+	/* While the name was resolved, other threads may have changed the id. */
 	id = soft_id_lock(rdma_id);
 	if (!id)
 		goto free_info;

@@ -5,10 +5,9 @@
 
 #include "soft/base/refusal.h"
 #include "soft/cm/calls.h"
-#include "soft/cm/id.h"
 #include "soft/objects/srq.h"
 
-/* What rdma_create_srq(3) leaves out for XRC: the device's own domain, and a completion queue of the id. */
+/* Set what rdma_create_srq(3) leaves out for XRC: the device's default domain, and a completion queue of the id. */
 static int provide_xrc(struct rdma_cm_id *id, struct soft_id *locked, struct ibv_srq_init_attr_ex *attr)
 {
 	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_XRCD) || !attr->xrcd) {
@@ -19,7 +18,7 @@ static int provide_xrc(struct rdma_cm_id *id, struct soft_id *locked, struct ibv
 			return -1;
 	}
 	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_CQ) || !attr->cq) {
-		/* That of its queue pair, which librdmacm loses here. */
+		/* The completion queue of its queue pair, which librdmacm loses here. */
 		if (!id->recv_cq && soft_id_create_cqs(id, 0, attr->attr.max_wr))
 			return -1;
 		attr->cq = id->recv_cq;
@@ -56,7 +55,7 @@ int soft_id_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *at
 		return -1;
 	if (!id->pd)
 		id->pd = attr->pd;
-	id->srq = srq; /* one that was there is lost, as in librdmacm */
+	id->srq = srq; /* an earlier one is lost, as in librdmacm */
 	return 0;
 }
 

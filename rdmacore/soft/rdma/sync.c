@@ -1,16 +1,14 @@
 /*
- * Synchronous ids, which have a channel of their own and wait in each call for its event.
+ * Synchronous ids have a channel of their own, and each call waits for its event.
  *
- * With O_NONBLOCK on the channel's descriptor they do not wait: the call returns -1 and EAGAIN once it is issued, and its
- * event comes later.
+ * With O_NONBLOCK on the channel's descriptor they do not wait: the call returns -1 and EAGAIN, and its event comes
+ * later.
  */
 #include "soft/rdma/rdma.h"
 
 #include <errno.h>
 
 #include "soft/base/refusal.h"
-#include "soft/cm/cm.h"
-#include "soft/cm/id.h"
 
 void soft_id_drop_event(struct rdma_cm_id *id)
 {
@@ -20,7 +18,7 @@ void soft_id_drop_event(struct rdma_cm_id *id)
 	id->event = NULL;
 }
 
-/* Whether an event of the id may still come; else a wait for it would not end. */
+/* Whether an event of the id may still come; otherwise a wait would not end. */
 static bool expects_event(struct rdma_cm_id *rdma_id)
 {
 	struct soft_id *id = soft_id_lock_any(rdma_id);
@@ -50,7 +48,7 @@ static bool expects_event(struct rdma_cm_id *rdma_id)
 	return expects;
 }
 
-/* The exact rules of librdmacm: a status of 0 is success whatever the event is. */
+/* Like librdmacm: a status of 0 is success, whatever the event is. */
 int soft_event_result(const struct rdma_cm_event *event)
 {
 	if (event->status == 0)

@@ -40,7 +40,7 @@ void soft_cm_expire(struct soft_timer *timer)
 	struct soft_cm *cm = id->cm;
 
 	soft_mutex_lock(&cm->lock);
-	/* It may have been armed again after it expired, before cm.lock was taken. */
+	/* The timer may have been armed again after it expired and before cm.lock was taken. */
 	if (!soft_timer_is_armed(&cm->fabric->timers, timer)) {
 		switch (id->state) {
 		case SOFT_ID_ADDR_QUERY:
@@ -49,7 +49,7 @@ void soft_cm_expire(struct soft_timer *timer)
 			break;
 		case SOFT_ID_TIMEWAIT:
 			soft_cm_close(id);
-			/* Not after a request that was rejected, which was no connection (cma_ib_handler). */
+			/* Not after a rejected request, which was no connection (cma_ib_handler). */
 			if (id->disconnected)
 				soft_cm_report(id, id, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0, NULL);
 			break;

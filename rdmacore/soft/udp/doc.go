@@ -1,23 +1,29 @@
 // Package udp is the link of that name: RoCE v2 through the UDP sockets of an ordinary user, to other processes,
-// kernels and adapters. Others include udp.h, which makes such a link, and call it through struct soft_link.
+// kernels and adapters. Others include udp.h, which creates such a link, and call it through struct soft_link.
 //
 // # Files
 //
-// From the top; each calls only those further down.
+// From the top; each calls only those below it.
 //
-//   - udp: a link is made and ends; sockets for the numbers of queue pairs
-//   - management: the communication manager's messages to other hosts
-//   - share: processes that have the port of other hosts together
-//   - progress: who takes packets from the kernel, and when pending acknowledgements are sent
-//   - receive, send: what a system call brings; packets of one length leave together
-//   - reads: an answer to a READ goes out in parts, with other work between them
-//   - forward: packets that came to the wrong process
-//   - faults: what comes from elsewhere is lost, delayed and duplicated here
+//   - udp: the link is created and destroyed
+//   - connect: sockets, routes and windows of queue pairs
+//   - blocks: queue pair numbers, in blocks that have a port each
+//   - management: messages of the communication manager to and from other hosts
+//   - share: processes that share the port for other hosts
+//   - progress: which thread receives, and when pending acknowledgements are sent
+//   - receive: one system call that receives
+//   - gro: whether the kernel coalesces packets
+//   - arrival: received packets are checked, captured, and delivered to their queue pairs
+//   - acks: pending acknowledgements
+//   - send: packets, and bursts of packets of one length
+//   - reads: READ responses in parts, with other work in between
+//   - forward: received packets of other processes
+//   - faults: injected faults of received packets
 //   - socket: sockets, each of one address
-//   - watch: of processes that share the port, those that are stopped get nothing; management has sockets of its own
-//   - owner: who else has the port of other hosts
-//   - identification: whether the kernel writes IP headers as the ICRC has them
-//   - internal: the structs, and the calls of all files
+//   - watch: stopped processes that share the port get no packets; management has its own sockets
+//   - owner: users that have the ports
+//   - identification: whether the kernel writes IP headers as the ICRC assumes
+//   - internal: the structs, and the functions of all files
 package udp
 
 // #cgo CFLAGS: -I${SRCDIR}/../.. -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror

@@ -1,6 +1,7 @@
 /*
- * What comes from another process or another host meets the faults of this fabric when it arrives: nobody else knows them.
- * So both directions of a connection can be disturbed from one end, whatever the other end is.
+ * Packets of other processes and hosts are subjected to the faults of this fabric when they arrive, because the
+ * sender does not know these faults. So one end can disturb both directions of a connection, whatever the other end
+ * is.
  */
 #include "soft/udp/internal.h"
 
@@ -12,7 +13,7 @@
 #include "soft/wire/fields.h"
 #include "soft/wire/mad.h"
 
-/* In the BTH, and of a management datagram in what follows it (IBTA 9.2, 13.4.2). */
+/* Offsets in the BTH, and in the headers of a management datagram behind it (IBTA 9.2, 13.4.2). */
 #define DESTINATION 5
 #define PSN 9
 #define ATTRIBUTE (SOFT_WIRE_BTH + SOFT_WIRE_DETH + 16)
@@ -39,17 +40,18 @@ struct soft_fault_result soft_udp_apply_faults(struct soft_udp *udp, const struc
 					       const uint8_t *bytes,
 					 size_t length)
 {
-	struct soft_fault_subject what = {SOFT_FAULT_DATA, .operation = bytes[0] & SOFT_OPERATION,
+	struct soft_fault_subject what = {SOFT_FAULT_DATA, .inbound = true, .operation = bytes[0] & SOFT_OPERATION,
 					  .psn = soft_get24(bytes + PSN)};
 	union ibv_gid from = arrival->source, to = arrival->destination;
 	struct soft_fault_result fault_result;
 
 	if (soft_get24(bytes + DESTINATION) == SOFT_GSI_QUEUE_PAIR && length >= ATTRIBUTE + 2)
-		what = (struct soft_fault_subject){SOFT_FAULT_CM, .attribute = soft_get16(bytes + ATTRIBUTE)};
+		what = (struct soft_fault_subject){SOFT_FAULT_CM, .inbound = true,
+						     .attribute = soft_get16(bytes + ATTRIBUTE)};
 	else
 		soft_udp_name_ends(udp, bytes, &from, &to);
 	fault_result = soft_faults_apply(&udp->fabric->faults, &from, &to, &what);
-	/* The ICRC, which is checked already, would have told. */
+	/* A corrupt packet is dropped here: its ICRC, which is checked already, would not match. */
 	if (fault_result.corrupt) {
 		soft_count(udp->device, SOFT_COUNT_ICRC);
 		fault_result.lose = true;
@@ -66,7 +68,7 @@ uint64_t soft_udp_flow(const union ibv_gid *peer, const uint8_t *bytes, bool inb
 	return (mixed >> 25 << 25) | (uint64_t)inbound << 24 | soft_get24(bytes + DESTINATION);
 }
 
-/* What is left of a packet that arrives later. */
+/* What a delayed packet needs when it is delivered. */
 struct later {
 	struct soft_udp *udp;
 	void (*deliver)(struct soft_udp *udp, struct soft_arrival *arrival, uint8_t *bytes, size_t length);

@@ -1,4 +1,4 @@
-/* Packets that came to this process, and are another's: see share.c. */
+/* Packets that this process received and that belong to another one (share.c). */
 #include "soft/udp/internal.h"
 
 #include <errno.h>
@@ -11,26 +11,29 @@
 #include "soft/wire/mad.h"
 #include "soft/wire/packet.h"
 
-/* Connections to blocks of others, each a descriptor. */
+/* Connections to blocks of other processes; each costs a descriptor. */
 #define FORWARD_OUTS 256
-#define SEND_BUFFER (4 << 20) /* the kernel grants net.core.wmem_max at most */
-/* Attempts to find who has a block: of all together, so that packets to nobody cost no more than that. */
+#define SEND_BUFFER (4 << 20) /* the kernel grants up to net.core.wmem_max */
+/*
+ * Attempts to connect in ABSENT_TIME, to all blocks together: packets to blocks that no process has cost no more than
+ * that.
+ */
 #define ATTEMPTS 64
 /*
- * The kernel's list of sockets, which takes it 0.3 us for each of the machine, is read again after so many times what it took of
- * the processor, and a little.
+ * The kernel needs 0.3 us of processor time for each socket of the machine to write its list of sockets. The list is
+ * read again after LIST_INTERVAL times the time that it took, so reading takes at most a twentieth of a processor.
  */
 #define LIST_INTERVAL 20
 #define ATTEMPTS_TIME (10 * SOFT_MILLISECOND)
-#define KEPT (256 << 10) /* bytes that wait while the list is read */
-#define ABSENT_TIME (50 * SOFT_MILLISECOND) /* and so long nobody is asked for the same one again */
+#define KEPT (256 << 10) /* bytes of packets that wait while the list is read */
+#define ABSENT_TIME (50 * SOFT_MILLISECOND) /* a block that no process had is not tried again before */
 
 static bool has_block(const struct soft_udp_share *share, uint32_t block)
 {
 	return atomic_load_explicit(&share->own[block / 64], memory_order_relaxed) >> block % 64 & 1;
 }
 
-/* The block that a packet is for; SOFT_UDP_BLOCKS: it cannot be told, and whoever has the packet deals with it. */
+/* The block that a packet is for; SOFT_UDP_BLOCKS if the packet does not say, and this process handles it. */
 static uint32_t block_of(const uint8_t *bytes, size_t length)
 {
 	const size_t management = SOFT_WIRE_BTH + SOFT_WIRE_DETH;
@@ -61,7 +64,7 @@ static void close_forwards_out(struct soft_udp_share *share)
 		close_forward_out(share, block);
 }
 
-/* Whether one more attempt is within the bounds. */
+/* Whether one more attempt is within the limits. */
 static bool may_attempt(struct soft_udp_share *share, uint32_t block)
 {
 	uint64_t now = soft_fabric_wall_now(share->udp->fabric);
@@ -89,7 +92,7 @@ void soft_udp_free_kept(struct soft_udp_kept *kept)
 	}
 }
 
-/* Packets wait while it is unknown who has their block.  Without memory they are lost, as on any network. */
+/* Keep packets until the process of their block is known. Without memory they are lost, as on any network. */
 static void keep(struct soft_udp_share *share, const struct soft_udp_rx_batch *rx, const uint8_t *bytes, size_t length)
 {
 	struct soft_udp_kept *kept = NULL;
@@ -130,7 +133,10 @@ void soft_udp_pass_destroy(struct soft_udp_share *share)
 	soft_udp_free_kept(share->kept);
 }
 
-/* A process whose name another user has, by the list as it is; one that is not on it may be on the next. */
+/*
+ * The block's name is taken by another user: find this user's process in the list. One that is not in this list may
+ * be in the next one.
+ */
 static int connect_other(struct soft_udp_share *share, uint32_t block, const char *name, const struct soft_local_trust *trust)
 {
 	int fd = soft_local_connect_other(name, trust, &share->list, soft_fabric_wall_now(share->udp->fabric));
@@ -159,14 +165,14 @@ static bool open_forward_out(struct soft_udp_share *share, uint32_t block)
 		return false;
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
 	if (share->forward_out_count == FORWARD_OUTS)
-		close_forwards_out(share); /* those in use come again */
+		close_forwards_out(share); /* those in use are opened again */
 	share->forward_out[block].fd = fd;
 	share->forward_out[block].absent_until = 0;
 	share->forward_out_count++;
 	return true;
 }
 
-/* Neither connect(2) nor close(2) may be where a thread of the program ends by cancellation. */
+/* No thread of the program may be cancelled in connect(2) or close(2). */
 static bool reopen_forward_out(struct soft_udp_share *share, uint32_t block)
 {
 	bool opened;
@@ -179,7 +185,7 @@ static bool reopen_forward_out(struct soft_udp_share *share, uint32_t block)
 	return opened;
 }
 
-/* False: nobody has the block. */
+/* False: no process has the block. */
 static bool pass_on(struct soft_udp_share *share, uint32_t block, const struct soft_udp_rx_batch *rx, uint8_t *bytes,
 		    size_t length)
 {
@@ -196,7 +202,7 @@ static bool pass_on(struct soft_udp_share *share, uint32_t block, const struct s
 				return true;
 			}
 			if (errno != EPIPE && errno != ECONNRESET && errno != ENOTCONN) {
-				/* It does not take them fast enough, or there is no memory. */
+				/* The process does not read fast enough, or there is no memory. */
 				atomic_fetch_add_explicit(&share->udp->counters.not_passed, 1, memory_order_relaxed);
 				return true;
 			}
@@ -212,8 +218,8 @@ static bool pass_on(struct soft_udp_share *share, uint32_t block, const struct s
 }
 
 /*
- * Who has datagrams passed on to it wants their headers whole: from the first of them on this process asks for those, which costs
- * a longer system call for each packet.
+ * A datagram is forwarded with its headers, so its receiver can write the GRH. From the first forwarded datagram on,
+ * this process receives headers, which takes a longer system call for each packet.
  */
 static void show_headers(struct soft_udp *udp, const struct soft_udp_rx_batch *rx, const uint8_t *bytes)
 {
@@ -226,7 +232,7 @@ static void show_headers(struct soft_udp *udp, const struct soft_udp_rx_batch *r
 		soft_udp_show_headers(socket);
 }
 
-/* The length of what is for one block, from the first packet on. */
+/* The length of the first packets that are for one block. */
 static size_t run_of(const struct soft_udp_rx_batch *rx, const uint8_t *bytes, size_t length, uint32_t *block)
 {
 	size_t end = 0;

@@ -1,11 +1,14 @@
 /*
- * Which IP identifications the kernel gives to what our sockets send.
+ * Which IP identifications the kernel gives to packets of soft's sockets.
  *
- * They are in the ICRC (soft/udp/udp.h), and no socket shows them: a peer whose kernel or adapter sees others than were
- * meant drops every packet and says nothing.  But the filter of a socket (socket(7), SO_ATTACH_FILTER) may read the IP header
- * of what arrives there, and says by the length that it leaves of a packet what it has read.  So a socket sends to another of
- * this host: one datagram, and a burst, which the kernel cuts for a receiver that takes no bursts as it does for an interface
- * that cannot (udp_rcv_segment and inet_gso_segment of Linux).  What an adapter writes that cuts bursts itself is not seen here.
+ * The ICRC covers them (soft/udp/udp.h), and no socket shows them. If they differ from what was assumed, a kernel or
+ * adapter drops every packet without a notice. But the filter of a socket (socket(7), SO_ATTACH_FILTER) can read the
+ * IP header of a received packet, and returns the length to keep. So one socket sends to another on this host: one
+ * datagram, and a burst. The kernel cuts the burst for a receiver without GRO, as it does for an interface without
+ * segmentation (udp_rcv_segment and inet_gso_segment of Linux). The filter keeps a length that encodes the
+ * identification.
+ *
+ * What an adapter that cuts bursts itself writes is not detected.
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -22,11 +25,13 @@
 #endif
 
 #define BURST 3 /* packets */
-#define LENGTH 200 /* of each */
-#define OTHER 100 /* what is left of a packet with another header than meant; of the rest, its identification + 1 */
-#define ARRIVAL_MS 20 /* for what mostly has arrived when the call that sent it returns */
+#define LENGTH 200 /* bytes of each */
+/* length that is kept of a packet with an unexpected header; otherwise the identification + 1 is kept */
+#define OTHER 100
+/* Timeout of a packet. On loopback it has arrived when send(2) returns; a busy machine may defer that by a few ms. */
+#define ARRIVAL_MS 20
 
-/* In an IPv4 header, and what is there of a packet that must not be cut (RFC 791). */
+/* Offset in an IPv4 header, and the field's value there with only "don't fragment" set (RFC 791). */
 #define IDENTIFICATION 4
 #define FRAGMENT 6
 #define DO_NOT_FRAGMENT 0x4000
@@ -44,11 +49,11 @@ static bool attach_filter(int fd)
 	};
 	struct sock_fprog filter = {sizeof(code) / sizeof(code[0]), code};
 
-	_Static_assert(SOFT_UDP_SEGMENTS < OTHER && OTHER < LENGTH, "what lengths tell apart");
+	_Static_assert(SOFT_UDP_SEGMENTS < OTHER && OTHER < LENGTH, "the lengths differ");
 	return !setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter));
 }
 
-/* A socket that takes what the other sends, and nothing else, and its address in *address; or a negative errno. */
+/* A socket that receives only from sender, and its address in *address; or a negative errno. */
 static int open_receiver(int sender, struct sockaddr_in *address)
 {
 	struct sockaddr_in from;
@@ -91,7 +96,7 @@ static bool send_packets(int fd, struct sockaddr_in *to, int count)
 	return soft_udp_sendmsg(fd, &message) >= 0;
 }
 
-/* What was left of the next packet; negative: it did not come. */
+/* The length that was kept of the next packet; negative: none came. */
 static ssize_t receive_one(int fd)
 {
 	struct pollfd arrival = {fd, POLLIN, 0};
@@ -113,7 +118,7 @@ static enum soft_udp_identifications compare(int sender, int receiver, struct so
 	if (length != 1)
 		return length < 0 ? SOFT_UDP_AS_MEANT : SOFT_UDP_DATAGRAMS_DIFFER;
 	if (!send_packets(sender, address, BURST))
-		return SOFT_UDP_SEGMENTS_DIFFER; /* there are none */
+		return SOFT_UDP_SEGMENTS_DIFFER; /* no bursts */
 	for (int index = 0; index < BURST; index++) {
 		length = receive_one(receiver);
 		if (length != index + 1)
@@ -134,7 +139,7 @@ enum soft_udp_identifications soft_udp_ask_identifications(int fd)
 		result = compare(fd, receiver, &address);
 		close(receiver);
 	} else {
-		/* Linux has filters; something else that speaks its language has what identifications it likes. */
+		/* Linux has socket filters. Another system with Linux's system calls may use any identifications. */
 		result = receiver == -ENOPROTOOPT || receiver == -EOPNOTSUPP || receiver == -ENOSYS ? SOFT_UDP_DATAGRAMS_DIFFER :
 												SOFT_UDP_AS_MEANT;
 	}

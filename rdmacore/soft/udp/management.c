@@ -16,15 +16,15 @@ static struct soft_udp *udp_of(struct soft_management *management)
 	return soft_udp_of(soft_container_of(management, struct soft_device, management)->link);
 }
 
-/* A listener on any address is reached by the others, so its user is told, and no call fails. */
-static void tell_unreachable(struct soft_udp *udp, const union ibv_gid *address)
+/* A listener on any address remains reachable at the other addresses. So the user gets a notice, and no call fails. */
+static void report_unreachable(struct soft_udp *udp, const union ibv_gid *address)
 {
 	(void)soft_udp_refuse_port(address);
 	soft_notice_text(&udp->fabric->notices, "a listener is not reachable from other hosts: %s", soft_refusal());
 	soft_refusal_clear();
 }
 
-/* Where it is another process's, nobody can answer; which the CM learns from its retries. */
+/* If another user has the port, no answer can come. The CM notices that by its retries. */
 static int open_address(struct soft_management *management, const union ibv_gid *address)
 {
 	struct soft_udp *udp = udp_of(management);
@@ -39,9 +39,14 @@ static int open_address(struct soft_management *management, const union ibv_gid 
 		const union ibv_gid *gid = &udp->device->gid_table.gids[index];
 
 		if (!soft_gid_is_this_host_only(gid) && !soft_udp_open(udp, gid, SOFT_WIRE_PORT, &error) && error == EADDRINUSE)
-			tell_unreachable(udp, gid);
+			report_unreachable(udp, gid);
 	}
 	return 0;
+}
+
+static void leave(struct soft_management *management)
+{
+	soft_udp_share_leave(udp_of(management));
 }
 
 static void send_datagram(struct soft_management *management, const union ibv_gid *from, const union ibv_gid *to, const uint8_t *mad,
@@ -69,7 +74,7 @@ static void send_datagram(struct soft_management *management, const union ibv_gi
 	if (!soft_udp_route_from(soft_udp_open(udp, from, SOFT_WIRE_PORT, &error), to, SOFT_WIRE_PORT, &route))
 		return;
 	soft_icrc_encode(&route.headers, 0, &packet, bytes, sizeof(bytes));
-	if (record) /* before anybody can answer it */
+	if (record) /* before an answer can come */
 		soft_udp_record(udp, &route.socket->endpoint, &route.peer, &path, bytes, sizeof(bytes), false,
 				&outcome);
 	soft_udp_send_alone(udp, &route, bytes, sizeof(bytes));
@@ -79,6 +84,7 @@ void soft_udp_management_init(struct soft_udp *udp)
 {
 	udp->device->management.block_source = &udp->block_sources[SOFT_UDP_COMMUNICATION].block_source;
 	udp->device->management.open = open_address;
+	udp->device->management.leave = leave;
 	udp->device->management.send = send_datagram;
 	udp->device->mtu = soft_gid_host_mtu();
 }

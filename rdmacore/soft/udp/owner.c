@@ -1,4 +1,4 @@
-/* Who has the ports that a device needs, as far as any user may know (proc(5), /proc/net/udp). */
+/* Which users have the ports that a device needs, as far as proc(5) shows it (/proc/net/udp). */
 #include "soft/udp/internal.h"
 
 #include <arpa/inet.h>
@@ -16,7 +16,7 @@ struct holder {
 	unsigned int user, ports;
 };
 
-/* As the kernel writes it there: in words of this host's byte order. */
+/* As the kernel writes it there: 32-bit words in host byte order. */
 static void write_address(const union ibv_gid *address, char text[ADDRESS])
 {
 	uint32_t words[4];
@@ -28,7 +28,7 @@ static void write_address(const union ibv_gid *address, char text[ADDRESS])
 		snprintf(text, ADDRESS, "%08X%08X%08X%08X", words[0], words[1], words[2], words[3]);
 }
 
-/* Whether the socket of a line has the port, of that address or of any. */
+/* Whether the socket of a line has the port at that address, or at any. */
 static bool is_owner(const char *line, const char *address, unsigned int *user)
 {
 	char local[ADDRESS];
@@ -62,7 +62,7 @@ static void describe(const union ibv_gid *address, char *text, size_t size)
 
 	write_address(address, written);
 	found = soft_gid_is_ipv4(address) && find_owner("/proc/net/udp", written, &user);
-	/* A socket of IPv6 may have the ports of IPv4, too: it is of any address then. */
+	/* An IPv6 socket bound to any address may have the IPv4 port, too. */
 	if (!found && !find_owner("/proc/net/udp6", written, &user))
 		snprintf(text, size, "another's");
 	else if (user == geteuid())
@@ -84,9 +84,9 @@ int soft_udp_refuse_port(const union ibv_gid *address)
 			   SOFT_WIRE_PORT, text, owner);
 }
 
-#define USERS 8 /* that are told apart */
+#define USERS 8 /* users that a sentence names */
 
-/* How many ports of the blocks each user has; the rest is not told. */
+/* Count the ports of the blocks for each user. Further users are not named. */
 static size_t count_holders(struct holder holders[USERS])
 {
 	FILE *file = fopen("/proc/net/udp", "re");
@@ -114,7 +114,7 @@ static size_t count_holders(struct holder holders[USERS])
 	return count;
 }
 
-static void tell_holders(char *sentence, size_t size)
+static void describe_holders(char *sentence, size_t size)
 {
 	struct holder holders[USERS];
 	size_t count = count_holders(holders), length = 0;
@@ -129,5 +129,5 @@ static void tell_holders(char *sentence, size_t size)
 
 int soft_udp_refuse_blocks(void)
 {
-	return soft_refuse_later(EADDRINUSE, tell_holders);
+	return soft_refuse_later(EADDRINUSE, describe_holders);
 }

@@ -1,13 +1,14 @@
 /*
- * Who takes packets from the kernel.
+ * Which thread receives packets from the kernel.
  *
- * The thread of the fabric's poller does, unless a thread of the program polls a completion queue again and again: then
- * that one does it itself, because a wake-up of another thread takes longer than all the rest.  While it polls, the
- * poller's thread is idle: it does not wait for the sockets, and a timer checks from time to time whether the program
- * still polls.  A program that arms a completion queue is about to sleep, and the poller's thread takes over at once.
+ * Usually the thread of the fabric's poller does. If a thread of the program polls a completion queue again and again,
+ * that thread receives itself. Waking another thread would take longer than all other work for a message. Meanwhile
+ * the poller's thread is idle: it does not wait for the sockets, and a timer checks whether the program still polls. A
+ * program that arms a completion queue is about to sleep, and the poller's thread resumes at once.
  *
- * Others poll a completion queue for as long as a request takes, and then memory that the peer writes to.  They look like
- * the first until a packet waits and no thread takes it; then the poller's thread takes over, each time for longer.
+ * Some programs poll a completion queue only until their request completes, and then poll memory that the peer
+ * writes. They are found when a packet waits and no thread receives it. Then the poller's thread resumes, each time
+ * for longer.
  */
 #include "soft/udp/internal.h"
 
@@ -18,40 +19,51 @@
 #include "soft/objects/qp.h"
 
 /*
- * The times and counts below are choices, not limits of the kernel.  docs/decisions/0028-udp-latency.md has the figures
- * that they were chosen by: a wake-up of another thread takes longer than all other work for a message, and without the
- * second check (RECHECK_TIME) ib_write_lat took 822 us one way instead of 9.
+ * The times and counts below are choices, not limits of the kernel. docs/decisions/0028-udp-latency.md has the
+ * measurements. Without the second check (RECHECK_TIME), ib_write_lat took 822 us one way instead of 9 us.
  */
 
-/* A program that polls for so long goes on: one that will sleep arms its completion queue sooner. */
+/* A program that polls for that long keeps polling: one that is about to sleep arms its completion queue sooner. */
 #define SPINNING (50 * SOFT_MICROSECOND)
-/* Calls in which the poller's thread reads one socket before it reads others. */
+/*
+ * System calls for one socket in a row. With GRO a call reads up to 64 KiB, so a socket gets 1 MiB before the
+ * others.
+ */
 #define CALLS 16
-/* The same of one for management, of a message of 0.3 KiB each: a fifth of a millisecond. */
+/* The same for a management socket, where a call reads one message of 0.3 KiB: 64 take 0.2 ms. */
 #define MANAGEMENT_CALLS 64
-/* Calls that empty a socket, of 64 KiB at most each, unless a peer sends without an end. */
+/*
+ * System calls of catch_up for one socket: 32 MiB, more than a buffer holds. Only a peer that keeps sending reaches
+ * it.
+ */
 #define CALLS_TO_EMPTY 512
-/* One of so many polls reads another socket than the one that had packets last. */
+/* One poll in four reads another socket than the one that had packets last. */
 #define OTHER_SOCKETS 4
-/* Of so many looks one is at a socket for management, so that neither data nor management waits for the end of the other. */
+/* One poll in 16 reads a management socket, so that neither a flood of data nor one of messages delays the other. */
 #define MANAGEMENT_TURN 16
 #define CHECK_MIN (200 * SOFT_MICROSECOND)
 #define CHECK_MAX (1000 * SOFT_MICROSECOND)
-/* Checks without a poll after which the program counts as not polling, and the time between two of them. */
+/* After that many checks without a poll, 4 ms, the program counts as not polling. */
 #define IDLE_CHECKS 8
 #define CHECK_IDLE (500 * SOFT_MICROSECOND)
-/* One of so many checks that find polls is followed by a second, RECHECK_TIME later; more would cost wake-ups. */
+/* One check in eight that find polls is followed by a second one, RECHECK_TIME later. More would cost wake-ups. */
 #define RECHECK_EVERY 8
-/* A program that polls without a pause has polled or sent within that time. */
+/* A program that polls without a pause has polled or sent within that time: a poll takes about 1 us. */
 #define RECHECK_TIME (100 * SOFT_MICROSECOND)
-/* How long the poller's thread stays active after packets waited for a poll: twice as long within AT_ONCE. */
+/*
+ * How long the poller's thread stays active after a packet waited for a poll. The time doubles if that happens again
+ * within AT_ONCE of becoming idle.
+ */
 #define ACTIVE_MIN (1 * SOFT_MILLISECOND)
 #define ACTIVE_MAX (1000 * SOFT_MILLISECOND)
 #define AT_ONCE (1 * SOFT_MILLISECOND)
-/* An acknowledgement waits no longer for an answer to go with: a program's own work for a message, and a way there and back. */
+/* An acknowledgement waits that long for an answer: the program's own work for a message, and a round trip. */
 #define ACK_DELAY_MAX (20 * SOFT_MICROSECOND)
 
-/* Send what is pending and does not wait for an answer; or, when nothing has come for a while, what does. */
+/*
+ * Send pending acknowledgements that do not wait for an answer. idle: nothing has come for a while, so send the
+ * waiting ones instead.
+ */
 static void acknowledge_answered(struct soft_udp *udp, bool idle)
 {
 	uint32_t kept = idle ? 0 : udp->acks_delayed;
@@ -68,7 +80,7 @@ static void acknowledge_answered(struct soft_udp *udp, bool idle)
 	udp->ack_queue_count = udp->acks_delayed = kept;
 }
 
-/* Nothing has come, and some acknowledgements wait for an answer. */
+/* Nothing has come, and acknowledgements wait for an answer. */
 static void wait_for_answer(struct soft_udp *udp)
 {
 	uint64_t now = soft_fabric_wall_now(udp->fabric);
@@ -85,7 +97,7 @@ static struct soft_udp_socket *socket_at(struct soft_udp *udp, uint32_t index)
 	return atomic_load_explicit(&udp->sockets[index], memory_order_relaxed);
 }
 
-/* What is for the communication manager has its turn, however much data comes.  False when nothing was there. */
+/* Read the next management socket, so that data does not delay it. False when nothing was there. */
 static bool look_at_management(struct soft_udp *udp, uint32_t count)
 {
 	soft_lock_expect(&udp->receiving);
@@ -97,7 +109,7 @@ static bool look_at_management(struct soft_udp *udp, uint32_t count)
 	return false;
 }
 
-/* False when nothing was there. */
+/* Read one socket, or two. False when nothing was there. */
 static bool look(struct soft_udp *udp)
 {
 	uint32_t count = atomic_load_explicit(&udp->socket_count, memory_order_acquire);
@@ -115,14 +127,14 @@ static bool look(struct soft_udp *udp)
 	udp->next = (udp->next + 1) % count;
 	if (udp->next == udp->hot || !soft_udp_receive(udp, socket_at(udp, udp->next)))
 		return false;
-	if (!socket_at(udp, udp->next)->is_management) /* a flood there is no reason to leave the data */
+	if (!socket_at(udp, udp->next)->is_management) /* a flood of messages there does not keep polls from the data */
 		udp->hot = udp->next;
 	return true;
 }
 
 /*
- * Take what is there with so many calls at most; false when there is nothing.  After each of them is acknowledged what it
- * brought: whoever waits for that to send more goes on while the rest is taken.
+ * Receive with at most that many calls; false when there is nothing. Acknowledgements are sent after each call: a
+ * peer that waits for them continues while the rest is received.
  */
 static bool take_all(struct soft_udp *udp, struct soft_udp_socket *socket, int calls)
 {
@@ -135,7 +147,7 @@ static bool take_all(struct soft_udp *udp, struct soft_udp_socket *socket, int c
 	return found;
 }
 
-/* A pass over what has come is over. */
+/* A pass over received packets ends. */
 static void end_receiving(struct soft_udp *udp)
 {
 	soft_udp_end_pass(udp);
@@ -143,7 +155,7 @@ static void end_receiving(struct soft_udp *udp)
 	soft_lock_release(&udp->receiving);
 }
 
-/* take_all of each socket, without waiting for another thread that does. */
+/* take_all of each socket, unless another thread receives. */
 static bool look_everywhere(struct soft_udp *udp)
 {
 	uint32_t count = atomic_load_explicit(&udp->socket_count, memory_order_acquire);
@@ -162,7 +174,7 @@ static void add_one(_Atomic uint32_t *counter)
 	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + 1, memory_order_relaxed);
 }
 
-/* What is pending is sent, unless another thread is about to. */
+/* Send pending acknowledgements, unless another thread holds the lock and will send them. */
 static void acknowledge_now(struct soft_udp *udp)
 {
 	if (!soft_lock_try(&udp->receiving))
@@ -172,10 +184,10 @@ static void acknowledge_now(struct soft_udp *udp)
 }
 
 /*
- * A completion queue is empty.  What is acknowledged first is what came with an earlier poll: meanwhile the program may
- * have answered it, and the acknowledgement has gone with the answer, or will go with a later one (soft/engine/ack_delay.c).
- * It may wait only while the timer looks whether there is another poll, since a peer without its acknowledgement waits for
- * a timeout.
+ * A completion queue is empty. Acknowledgements of earlier polls are sent first. The program may have answered
+ * meanwhile, and then the acknowledgement went with the answer, or will go with a later one
+ * (soft/engine/ack_delay.c). An acknowledgement may wait only while the timer checks for another poll: a peer that
+ * does not get it waits for a timeout.
  */
 static void poll_now(struct soft_progress *progress)
 {
@@ -202,7 +214,10 @@ static void poll_now(struct soft_progress *progress)
 	soft_lock_release(&udp->receiving);
 }
 
-/* False when the kernel cannot wait for that: then the timer goes on looking. */
+/*
+ * Make the poller wait for these events of all sockets; 0: be idle. False when the kernel cannot: the timer keeps
+ * checking then.
+ */
 static bool wait_for(struct soft_udp *udp, uint32_t events)
 {
 	uint32_t count = atomic_load_explicit(&udp->socket_count, memory_order_relaxed);
@@ -217,24 +232,24 @@ static bool wait_for(struct soft_udp *udp, uint32_t events)
 	return done;
 }
 
-/* Changes with each poll and each packet that is sent. */
+/* Changes with each poll and each sent packet. */
 static uint32_t activity(struct soft_udp *udp)
 {
 	return atomic_load(&udp->polls) + (uint32_t)atomic_load_explicit(&udp->counters.sent, memory_order_relaxed);
 }
 
-/* Whether the program polls without a pause.  For the poller's thread, which woke up for a packet. */
+/* Whether the program polls without a pause. Called by the poller's thread when a packet wakes it. */
 static bool is_spinning(struct soft_udp *udp, uint64_t now)
 {
 	uint32_t polls = atomic_load(&udp->polls);
 
-	if (polls == udp->polls_at_wakeup) /* no poll for as long as the packet took */
+	if (polls == udp->polls_at_wakeup) /* no poll since the last wake-up */
 		atomic_store(&udp->polling_since, now);
 	udp->polls_at_wakeup = polls;
 	return !atomic_load(&udp->slept) && now > atomic_load(&udp->polling_since) + SPINNING;
 }
 
-/* Leave the sockets to those who poll. */
+/* Leave the sockets to polling threads. */
 static void go_idle(struct soft_udp *udp, uint64_t now)
 {
 	soft_mutex_lock(&udp->lock);
@@ -246,7 +261,7 @@ static void go_idle(struct soft_udp *udp, uint64_t now)
 		udp->idle_at = now;
 		udp->rechecking = false;
 		udp->recheck_turn = 0;
-		/* Either resume() sees poller_idle, or this sees that a thread is about to sleep. */
+		/* Either resume() sees poller_idle, or this thread sees slept. */
 		if (atomic_load(&udp->slept) || soft_timer_arm(&udp->fabric->timers, &udp->watch, udp->check_interval))
 			(void)wait_for(udp, EPOLLIN);
 	}
@@ -268,8 +283,8 @@ static void resume(struct soft_progress *progress)
 }
 
 /*
- * What has come is acknowledged now: with a poll it may have been put off, and the poller's thread may be on its way from the
- * completion to the acknowledgement.
+ * Send acknowledgements now. A poll may have deferred them, or the poller's thread may be between a completion and
+ * its acknowledgement.
  */
 static void flush_acks(struct soft_progress *progress)
 {
@@ -291,7 +306,7 @@ static void catch_up(struct soft_progress *progress)
 	end_receiving(udp);
 }
 
-/* Packets waited, and the program did not poll: the poller's thread takes them, and stays active for a while. */
+/* Packets waited, and the program did not poll: the poller's thread receives them and stays active for a while. */
 static void stay_active(struct soft_udp *udp)
 {
 	uint64_t now = soft_fabric_wall_now(udp->fabric), active = ACTIVE_MIN;
@@ -303,10 +318,7 @@ static void stay_active(struct soft_udp *udp)
 	atomic_store(&udp->active_until, now + udp->active);
 }
 
-/*
- * How long until the timer looks again; 0: it need not.  After a recent poll it may check
- * again a little later whether there was another one.
- */
+/* How long until the next check; 0: none is needed. A check that found a poll may be followed by a second one soon. */
 static uint64_t next_look(struct soft_udp *udp, bool polled, bool found)
 {
 	bool rechecked = udp->rechecking;
@@ -344,7 +356,7 @@ static void look_at_polls(struct soft_timer *timer)
 		found = look_everywhere(udp);
 	soft_mutex_lock(&udp->lock);
 	if (soft_udp_poller_is_idle(udp)) {
-		udp->activity_seen = activity(udp); /* without what the timer itself has sent */
+		udp->activity_seen = activity(udp); /* what the timer itself has sent does not count */
 		next = next_look(udp, polled, found);
 		if ((!next && wait_for(udp, EPOLLIN)) ||
 		    !soft_timer_arm(&udp->fabric->timers, &udp->watch, next ? next : CHECK_IDLE))
@@ -367,13 +379,13 @@ void soft_udp_ready(struct soft_source *source, uint32_t events)
 		return;
 	}
 	soft_lock_take(&udp->receiving);
-	if (socket->is_management) /* data goes first, and what is for the communication manager then has its turn */
+	if (socket->is_management) /* data first, then the management socket */
 		(void)take_all(udp, soft_udp_find(udp, &socket->endpoint.address, SOFT_WIRE_PORT), CALLS);
 	(void)take_all(udp, socket, socket->is_management ? MANAGEMENT_CALLS : CALLS);
 	end_receiving(udp);
 }
 
-/* Nothing else is to be done, and answers to READs go on. */
+/* Timer of reads: nothing else is to be done, so continue READ responses. */
 static void answer_reads(struct soft_timer *timer)
 {
 	struct soft_udp *udp = soft_container_of(timer, struct soft_udp, reads.timer);

@@ -1,13 +1,14 @@
 /*
- * Answers to READs, in parts.
+ * READ responses are sent in parts.
  *
- * 32 bytes from a peer ask for 2 GiB, which are 8 million packets at a path MTU of 256.  Whoever takes packets answers with
- * ROOM of them in a pass over what has come, and goes on in the next pass, or the timers' thread does when it has nothing else
- * to do.  So messages of the connection manager, and all other queue pairs, wait for a part only.
+ * A request of 32 bytes asks for up to 2 GiB, which are 8 million packets at a path MTU of 256. The receiving thread
+ * sends ROOM packets of responses in a pass over received packets, and continues in the next pass. When nothing else
+ * comes, the timers' thread continues. So messages of the connection manager and other queue pairs wait for one part
+ * at most.
  *
- * A responder executes requests in their order, so those that come behind such a READ wait (as in rdma_rxe's req_pkts).  They
- * are few: a requester of ours asks for SOFT_READ_MAX packets at once.  What is too much is dropped, and the requester sends
- * it again after a NAK.
+ * A responder executes requests in order, so requests behind such a READ wait (as in req_pkts of rdma_rxe). They are
+ * few, because soft's requester asks for SOFT_READ_MAX packets at once. Further requests are dropped, and the
+ * requester sends them again after a NAK.
  */
 #include "soft/udp/internal.h"
 
@@ -18,14 +19,17 @@
 #include "soft/engine/segment.h"
 #include "soft/objects/qp.h"
 
-/* Packets of answers in one pass, which take half a millisecond, and of one answer before another has its turn. */
+/*
+ * Packets of responses in one pass, which take 0.5 ms; and packets of one response before the next response
+ * continues.
+ */
 #define ROOM 512
 #define PART 32
-/* Requests that wait, of one queue pair and in all: its window, and those of some. */
+/* Limits of waiting requests: of one queue pair, its window; of all together, the windows of a few. */
 #define WAITING SOFT_WINDOW_MAX
 #define WAITING_IN_ALL (8 * SOFT_WINDOW_MAX)
 
-/* The timers' thread goes on if nothing comes any more.  Without that thread, the next pass does. */
+/* Let the timers' thread continue if nothing else comes. If the timer cannot be armed, the next pass continues. */
 static void wait_for_turn(struct soft_udp *udp)
 {
 	if (udp->reads.first && !udp->reads.deferred)
@@ -86,7 +90,7 @@ void soft_udp_request_later(struct soft_link *link, struct soft_qp *qp, const st
 	udp->reads.waiting++;
 }
 
-/* The oldest request that waits; the caller frees it. */
+/* The oldest waiting request, which the caller frees. */
 static struct soft_link_request *take_request(struct soft_udp *udp, struct soft_qp *qp)
 {
 	struct soft_segmentation *segmentation = qp->segmentation;
@@ -100,7 +104,7 @@ static struct soft_link_request *take_request(struct soft_udp *udp, struct soft_
 	return request;
 }
 
-/* Its READ is answered: those behind it, until one of them is a READ that is not. */
+/* The READ is answered. Deliver the requests behind it, up to the next READ without a complete response. */
 static void deliver_waiting(struct soft_udp *udp, struct soft_qp *qp)
 {
 	struct soft_link_request *request;
@@ -113,7 +117,7 @@ static void deliver_waiting(struct soft_udp *udp, struct soft_qp *qp)
 	}
 }
 
-/* A part of an answer. */
+/* Send a part of a response. */
 static void answer_part(struct soft_udp *udp, struct soft_qp *qp)
 {
 	struct soft_link *link = &udp->link;
@@ -149,7 +153,7 @@ int soft_udp_reads_init(struct soft_udp *udp, void (*expire)(struct soft_timer *
 	return soft_timer_register(&udp->fabric->timers, &udp->reads.timer, expire);
 }
 
-/* Nobody takes packets any more, and no lock is needed. */
+/* No thread receives any more, so no lock is needed. */
 void soft_udp_reads_stop(struct soft_udp *udp)
 {
 	soft_timer_unregister(&udp->fabric->timers, &udp->reads.timer);

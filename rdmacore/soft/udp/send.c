@@ -15,12 +15,12 @@
 #define UDP_SEGMENT 103 /* linux/udp.h */
 #endif
 
-/* Packets as short as that go without a buffer: there is room for many of them on the stack. */
+/* Packets of up to that length are written to the stack instead of a buffer. */
 #define SHORT 512
 
 int soft_udp_send_init(struct soft_udp *udp)
 {
-	/* Pages that no burst has used cost nothing. */
+	/* Pages that no burst uses are not allocated by the kernel. */
 	udp->buffers.bytes = malloc((size_t)SOFT_UDP_BUFFERS * SOFT_UDP_BYTES);
 	if (!udp->buffers.bytes)
 		return -ENOMEM;
@@ -63,7 +63,7 @@ int soft_udp_route(struct soft_udp *udp, const union ibv_gid *from, uint32_t num
 	return 0;
 }
 
-/* 0 to SOFT_UDP_BUFFERS - 1, or that when all are in use. */
+/* The index of a free buffer, or SOFT_UDP_BUFFERS when all are in use. */
 static uint32_t take_buffer(struct soft_udp *udp)
 {
 	uint32_t free_ones, index = SOFT_UDP_BUFFERS;
@@ -90,7 +90,7 @@ static void give_back(struct soft_udp *udp, const struct soft_udp_burst *pending
 	soft_lock_release(&udp->buffers.lock);
 }
 
-/* Whether the packet can be one more segment. */
+/* Whether the packet can be another segment of the burst. */
 static bool fits(struct soft_udp *udp, const struct soft_burst *burst, const struct soft_udp_route *route, size_t length)
 {
 	const struct soft_udp_burst *pending = burst->pending;
@@ -124,7 +124,7 @@ static void begin_burst(struct soft_udp *udp, struct soft_burst *burst, const st
 	}
 }
 
-/* Of a connected queue pair, or in *own that of a datagram; NULL when there is none. */
+/* The route of a connected queue pair, or in *own that of a datagram; NULL when there is none. */
 static const struct soft_udp_route *find_route(struct soft_udp *udp, struct soft_qp *qp, const struct soft_packet *packet,
 					       struct soft_udp_route *own)
 {
@@ -138,8 +138,9 @@ static const struct soft_udp_route *find_route(struct soft_udp *udp, struct soft
 }
 
 /*
- * Queue pairs of one block have one port, so the receiver cannot tell a stranger of this process from its peer.  Requests of one
- * that the peer is not connected with go nowhere, and answers are to requests.
+ * Queue pairs of one block have one port, so a receiver cannot distinguish the peer from another queue pair of this
+ * process. So requests to a queue pair that is not connected with this one are dropped here. Answers only go to
+ * requests.
  */
 static bool is_foreign(struct soft_qp *qp, const struct soft_udp_route *route, const struct soft_packet *packet)
 {
@@ -175,7 +176,7 @@ uint8_t *soft_udp_begin(struct soft_link *link, struct soft_burst *burst, struct
 	return burst->pending->bytes + burst->pending->used;
 }
 
-/* What is left of a route for a packet that leaves by itself later. */
+/* What a packet that is sent later needs of its route. */
 struct later {
 	struct soft_udp_socket *socket;
 	union soft_udp_address to;
@@ -193,7 +194,7 @@ static void send_later(const struct soft_packets_sender *sender, uint8_t *bytes,
 		atomic_fetch_add_explicit(&later.socket->udp->counters.unsent, 1, memory_order_relaxed);
 }
 
-/* While there are faults each packet goes by itself, in its turn behind those that wait. */
+/* While faults are active, each packet is sent by itself, behind earlier packets of its flow that wait. */
 static void send_with_faults(struct soft_udp *udp, const struct soft_udp_route *route,
 			     const struct soft_fault_result *fault_result, const uint8_t *bytes, size_t length)
 {
@@ -206,7 +207,7 @@ static void send_with_faults(struct soft_udp *udp, const struct soft_udp_route *
 	soft_packets_send(udp->delay_queue, fault_result, &sender, bytes, length);
 }
 
-/* With the addresses that the queue pair has: of all of 127.0.0.0/8 a socket has one. */
+/* Capture with the queue pair's own addresses: the socket has one for all of 127.0.0.0/8. */
 static void record(struct soft_udp *udp, const struct soft_qp *qp, const struct soft_packet *packet,
 		   const struct soft_udp_route *route, const uint8_t *bytes, size_t length,
 			const struct soft_capture_outcome *outcome)
@@ -275,7 +276,7 @@ static void put_options(struct msghdr *message, const struct soft_udp_route *rou
 			   sizeof(hop_limit));
 }
 
-/* The first count packets; false when the kernel takes none. */
+/* Send the first count packets; false when the kernel takes none. */
 static bool transmit(const struct soft_udp_burst *pending, uint32_t count, size_t length)
 {
 	union {
@@ -292,7 +293,7 @@ static bool transmit(const struct soft_udp_burst *pending, uint32_t count, size_
 	};
 	uint16_t segment = (uint16_t)pending->segment;
 
-	/* Most packets are alone, and the kernel is done sooner with a call that has less to say. */
+	/* Most packets are alone, and sendto(2) takes less time than sendmsg(2). */
 	if (count == 1 && !pending->route->traffic_class && !pending->route->hop_limit)
 		return soft_udp_sendto(pending->route->socket->source.fd, pending->bytes, length, message.msg_name,
 				       message.msg_namelen) >= 0;
@@ -322,9 +323,9 @@ void soft_udp_flush(struct soft_link *link, struct soft_burst *burst)
 	uint32_t unsent = 0;
 
 	if (!transmit(pending, burst->count, pending->used)) {
-		/* What the kernel has no room for is lost, and sent again as on any other network. */
+		/* The kernel has no room. The packets are lost, and repeated as after any loss. */
 		unsent = burst->count;
-		/* It may not cut segments, on this interface or at all.  The first packet is right as it is. */
+		/* The kernel cannot cut segments on this interface. The first packet is valid as it is. */
 		if (burst->count > 1 && (errno == EINVAL || errno == EIO || errno == EOPNOTSUPP) &&
 		    transmit(pending, 1, pending->segment)) {
 			atomic_store_explicit(&udp->segments, 1, memory_order_relaxed);

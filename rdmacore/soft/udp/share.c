@@ -1,15 +1,16 @@
 /*
- * Processes of one user share SOFT_WIRE_PORT of the host's addresses, where other hosts send everything.
+ * Processes of one user share SOFT_WIRE_PORT of the host's addresses, which is where other hosts send.
  *
- * Each of them binds it (SO_REUSEPORT, for which they must be of one user), and the kernel gives a packet to any of them.
- * Who gets what is another's passes it on: a queue pair's number and a communication id are of a block, and who has the
- * block listens on @rdmarun//USER/block/NUMBER (unix(7), abstract).  Nobody owns the port, so nobody's death is more than his
- * own: his sockets are closed, and the kernel gives his share of the packets to the others.  Who is stopped keeps his sockets,
- * and is passed by until he goes on (watch.c).
+ * Each process binds it (SO_REUSEPORT requires the same user), and the kernel gives a packet to any of them. A
+ * process that gets a packet of another one forwards it. Queue pair numbers and communication ids belong to blocks,
+ * and the process of a block listens on @rdmarun//USER/block/NUMBER (unix(7), abstract). No process owns the port:
+ * a process that ends leaves the port first, and forwards what its sockets have queued. What a killed process has
+ * queued is lost, and the kernel gives later packets to the others. A stopped process keeps its sockets, and the
+ * kernel skips it until it continues (watch.c).
  *
- * Both ends of a connection ask the kernel whose process is at the other (SO_PEERCRED), so no other user's process gives or
- * gets packets.  What cannot be passed on at once is lost, as on any network; a process that is stopped fills nothing but the
- * connections to it.
+ * Both ends of a connection check the user of the other process (SO_PEERCRED), so processes of other users neither
+ * send nor get packets here. A packet that cannot be forwarded at once is lost, as on any network. A stopped
+ * process fills only the connections to it.
  */
 #include "soft/udp/internal.h"
 
@@ -19,17 +20,18 @@
 #include "soft/base/fabric.h"
 #include "soft/wire/address.h"
 
-#define FORWARD_INS 256 /* connections of others to blocks of ours */
-#define BATCH 16 /* records taken, or connections accepted, in one go */
+#define FORWARD_INS 256 /* connections of other processes to blocks of this one */
+#define BATCH 16 /* records received, or connections accepted, in one callback */
+#define LEAVE_ATTEMPTS 1000 /* to take a lock at the end of the process: 50 ms and more */
 
-/* A block of ours, which others connect to, or another process that passes packets on to us. */
+/* A listener of a block of this process, or a connection of a process that forwards to this one. */
 struct soft_udp_end {
 	struct soft_udp_end *next, **link; /* soft_udp_share.ends */
 	int fd;
 	bool is_block;
 };
 
-/* Nobody passes on what this host has sent, nor what is not for its addresses. */
+/* Packets from this host, or not for its addresses, are never forwarded. */
 static bool read_header(struct soft_udp *udp, const struct soft_udp_record *header, struct soft_udp_rx_batch *rx)
 {
 	*rx = (struct soft_udp_rx_batch){
@@ -45,7 +47,7 @@ static bool read_header(struct soft_udp *udp, const struct soft_udp_record *head
 	       !soft_gid_is_this_host_only(&rx->destination.address);
 }
 
-/* One record; false when the connection has ended, or has none now. */
+/* Receive one record; false when the connection has ended, or is empty. */
 static bool take_record(struct soft_udp *udp, int fd, bool *ended)
 {
 	struct soft_udp_record header;
@@ -59,14 +61,14 @@ static bool take_record(struct soft_udp *udp, int fd, bool *ended)
 		return false;
 	if ((size_t)length <= sizeof(header) || message.msg_flags & MSG_TRUNC || !read_header(udp, &header, &rx)) {
 		soft_udp_drop(udp, SOFT_NOTICE_MALFORMED, &soft_udp_loopback); /* another process of this host */
-		*ended = true; /* it is none of ours, whoever it is */
+		*ended = true; /* the sender is not a process of this user */
 		return false;
 	}
 	soft_udp_take(udp, &rx, udp->arrived, (size_t)length - sizeof(header));
 	return true;
 }
 
-/* From now on the set tells of it; takes fd, which it closes when that fails: 0 or a positive errno. */
+/* Add fd to the epoll instance. On failure closes fd. 0 or a positive errno. */
 static int add_end(struct soft_udp_share *share, int fd, bool is_block)
 {
 	struct soft_udp_end *end = calloc(1, sizeof(*end));
@@ -109,7 +111,7 @@ static void remove_end(struct soft_udp_share *share, struct soft_udp_end *end)
 	free(end);
 }
 
-/* One of those who connect; false: there is none. */
+/* Accept one connection; false: there is none. */
 static bool accept_forward(struct soft_udp_share *share, const struct soft_udp_end *block)
 {
 	int fd = accept4(block->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -123,7 +125,7 @@ static bool accept_forward(struct soft_udp_share *share, const struct soft_udp_e
 	return true;
 }
 
-/* A batch of what it passes on; false when the connection has ended. */
+/* Receive a batch of records; false when the connection has ended. */
 static bool take_records(struct soft_udp *udp, const struct soft_udp_end *forward_in)
 {
 	bool ended = false;
@@ -136,7 +138,7 @@ static bool take_records(struct soft_udp *udp, const struct soft_udp_end *forwar
 	return !ended;
 }
 
-/* One end, so that other sources get the thread; the set tells of each in turn. */
+/* One end in each callback, so that other sources get the thread, too. epoll(7) reports the ends in turn. */
 static void ready(struct soft_source *source, uint32_t events)
 {
 	struct soft_udp_share *share = soft_container_of(source, struct soft_udp_share, source);
@@ -158,17 +160,17 @@ int soft_udp_share_block(struct soft_udp *udp, uint32_t block)
 {
 	struct soft_udp_share *share = udp->share;
 	char name[SOFT_LOCAL_NAME];
-	bool squatted;
+	bool is_taken;
 	uid_t holder;
 	int fd, error;
 
 	if (!share)
 		return 0;
 	soft_udp_block_name(share, block, name);
-	fd = soft_local_bind_own(name, soft_fabric_wall_now(udp->fabric), &squatted, &holder);
+	fd = soft_local_bind_own(name, soft_fabric_wall_now(udp->fabric), &is_taken, &holder);
 	if (fd < 0)
 		return -fd;
-	if (squatted)
+	if (is_taken)
 		soft_notice_port_owner(&udp->fabric->notices, name, holder);
 	if (listen(fd, FORWARD_INS)) {
 		error = errno;
@@ -184,8 +186,8 @@ int soft_udp_share_block(struct soft_udp *udp, uint32_t block)
 }
 
 /*
- * The list is read on the timers' thread: any host can send packets to nobody, and under udp.receiving nothing is received.  What came
- * meanwhile comes again.
+ * The list is read on the timers' thread. Any host can cause that by packets to unknown blocks, and a thread that
+ * holds udp.receiving would not receive meanwhile. Packets that came meanwhile are delivered again.
  */
 static void read_list(struct soft_timer *timer)
 {
@@ -245,10 +247,43 @@ free_share:
 	return result;
 }
 
-void soft_udp_share_end_watch(struct soft_udp *udp)
+/*
+ * False: the lock stays taken. The program may call exit(3) in a signal handler that interrupted a poll, and then the
+ * lock is this thread's own.
+ */
+static bool take_receiving(struct soft_udp *udp)
 {
-	if (udp->share)
-		soft_udp_watch_stop(udp->share);
+	bool taken = false;
+
+	for (unsigned int attempt = 0; attempt < LEAVE_ATTEMPTS && !taken; attempt++) {
+		taken = soft_lock_try(&udp->receiving);
+		if (!taken)
+			soft_lock_backoff(attempt);
+	}
+	return taken;
+}
+
+/* A socket that cannot leave is not emptied: it may never be empty. */
+void soft_udp_share_leave(struct soft_udp *udp)
+{
+	uint32_t count = atomic_load_explicit(&udp->socket_count, memory_order_acquire);
+
+	if (!udp->share || udp->share->left)
+		return;
+	udp->share->left = true;
+	soft_udp_watch_stop(udp->share);
+	for (uint32_t index = 0; index < count; index++) {
+		struct soft_udp_socket *socket = atomic_load_explicit(&udp->sockets[index], memory_order_relaxed);
+
+		if (!socket->is_shared || !soft_udp_leave_port(socket))
+			continue;
+		if (!take_receiving(udp))
+			continue;
+		while (soft_udp_receive(udp, socket))
+			;
+		soft_udp_acknowledge(udp);
+		soft_lock_release(&udp->receiving);
+	}
 }
 
 void soft_udp_share_stop(struct soft_udp *udp)

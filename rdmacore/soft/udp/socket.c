@@ -12,7 +12,7 @@
 #include "soft/base/refusal.h"
 #include "soft/wire/fields.h"
 
-/* Not yet in the headers of all C libraries (linux/udp.h). */
+/* Not in the headers of all C libraries (linux/udp.h). */
 #ifndef UDP_NO_CHECK6_RX
 #define UDP_NO_CHECK6_RX 102
 #endif
@@ -23,8 +23,8 @@
 #define SO_BINDTOIFINDEX 62
 #endif
 
-#define LOOPBACK 1 /* the interface lo of each network namespace (include/net/flow.h of Linux) */
-#define SOURCE 8 /* in an IPv6 header */
+#define LOOPBACK 1 /* index of the interface lo in each network namespace (include/net/flow.h of Linux) */
+#define SOURCE 8 /* offset in an IPv6 header */
 
 const union ibv_gid soft_udp_loopback = {.raw = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}};
 
@@ -38,26 +38,26 @@ static bool set(int fd, int level, int option, int value)
 	return !setsockopt(fd, level, option, &value, sizeof(value));
 }
 
-/* As soft/udp/udp.h says, and so that packets of other kinds of senders arrive. */
+/* The options that soft/udp/udp.h describes, and those that let packets of other kinds of senders arrive. */
 static bool set_options(int fd, int family, int buffer)
 {
-	/* What the kernel does not grant is smaller, or slower. */
+	/* Without these, buffers are smaller and receiving is slower. */
 	(void)set(fd, SOL_SOCKET, SO_RCVBUF, buffer);
 	(void)set(fd, SOL_SOCKET, SO_SNDBUF, buffer);
 	(void)set(fd, IPPROTO_UDP, UDP_GRO, 1);
 	if (family == AF_INET)
 		return set(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO);
-	/* Linux's own RoCE sends no UDP checksum. */
+	/* The RoCE driver of Linux sends no UDP checksum. */
 	return set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1) && set(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO) &&
 	       set(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);
 }
 
 /*
- * Another host may send with an address of this host as source.  Over IPv4 the kernel drops such packets, over IPv6 it does
- * not.  So the socket has a filter.  To the port of a block only this host sends: what does not arrive by lo is dropped.
- * To SOFT_WIRE_PORT it is dropped if its source is the address of the socket.
+ * Another host may send with an address of this host as source. The kernel drops such packets over IPv4, not over
+ * IPv6. So the socket has a filter. Only this host sends to the port of a block: packets that did not arrive by lo
+ * are dropped. At SOFT_WIRE_PORT, packets from the address of the socket are dropped.
  *
- * In a VRF sockets are bound to an interface that delivers both kinds, which nothing distinguishes there.
+ * In a VRF, sockets are bound to an interface that delivers both kinds, and the filter cannot distinguish them.
  */
 static void drop_other_hosts(int fd, const struct soft_endpoint *endpoint)
 {
@@ -82,12 +82,12 @@ static void drop_other_hosts(int fd, const struct soft_endpoint *endpoint)
 	int interface = 0;
 	socklen_t length = sizeof(interface);
 
-	/* Where filters are forbidden, as in some containers, addresses and ports are still compared. */
+	/* Where filters are forbidden, as in some containers, only addresses and ports are compared. */
 	if (getsockopt(fd, SOL_SOCKET, SO_BINDTOIFINDEX, &interface, &length) || !interface)
 		(void)setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program));
 }
 
-/* Multicasts leave by the interface of the socket's address. */
+/* Send multicasts by the interface of the socket's address. */
 static void choose_interface(int fd, const union soft_udp_address *address, unsigned int interface)
 {
 	if (address->any.sa_family == AF_INET)
@@ -96,7 +96,7 @@ static void choose_interface(int fd, const union soft_udp_address *address, unsi
 		(void)set(fd, IPPROTO_IPV6, IPV6_MULTICAST_IF, (int)interface);
 }
 
-/* Become a member on every interface that takes one; true when there was one. */
+/* Join the group on each interface that allows it; false if none does. */
 static bool join(int fd, const union soft_udp_address *group)
 {
 	struct if_nameindex *interfaces = if_nameindex();
@@ -126,7 +126,7 @@ static int make_descriptor(struct soft_udp *udp, const struct soft_endpoint *end
 	soft_gid_to_sockaddr(&endpoint->address, endpoint->port, &address.any);
 	if (address.any.sa_family == AF_INET6 && !group) {
 		interface = soft_gid_interface(&udp->device->gid_table, &endpoint->address);
-		address.ipv6.sin6_scope_id = interface; /* without which a link-local address says nothing */
+		address.ipv6.sin6_scope_id = interface; /* a link-local address is ambiguous without it */
 	}
 	fd = socket(address.any.sa_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
@@ -134,9 +134,9 @@ static int make_descriptor(struct soft_udp *udp, const struct soft_endpoint *end
 	if (address.any.sa_family == AF_INET6 && !group)
 		drop_other_hosts(fd, endpoint);
 	if (!set_options(fd, address.any.sa_family, udp->buffer_wanted) ||
-	    /* A network namespace whose lo is down has no 127.0.0.1, and its blocks are claimed all the same. */
+	    /* A network namespace with lo down has no 127.0.0.1. The block is claimed nevertheless. */
 	    (!memcmp(&endpoint->address, &soft_udp_loopback, sizeof(soft_udp_loopback)) && !set(fd, IPPROTO_IP, IP_FREEBIND, 1)) ||
-	    (group && !set(fd, SOL_SOCKET, SO_REUSEADDR, 1)) /* all members on this host have that port */ ||
+	    (group && !set(fd, SOL_SOCKET, SO_REUSEADDR, 1)) /* all members on this host bind that port */ ||
 	    (is_shared && !set(fd, SOL_SOCKET, SO_REUSEPORT, 1)) ||
 	    bind(fd, &address.any, soft_udp_length(&address)) || (group && !join(fd, &address))) {
 		result = -errno;
@@ -171,7 +171,10 @@ struct soft_udp_socket *soft_udp_find(struct soft_udp *udp, const union ibv_gid 
 	return NULL;
 }
 
-/* Once, of the first socket that it matters for: between soft and soft on one host nobody looks. */
+/*
+ * Check once, with the first socket that sends to other hosts. Between processes of this host the identification
+ * does not matter.
+ */
 static void check_identifications(struct soft_udp *udp, const struct soft_endpoint *endpoint, int fd)
 {
 	enum soft_udp_identifications answer;
@@ -247,10 +250,11 @@ struct soft_udp_socket *soft_udp_open(struct soft_udp *udp, const union ibv_gid 
 	socket = soft_udp_find(udp, &endpoint.address, port);
 	if (!socket)
 		socket = add(udp, &endpoint, false, error);
-	/* Kernels and adapters send there.  Between soft and soft nothing goes over it. */
+	/* Kernels and adapters send to SOFT_WIRE_PORT. Packets between processes of this host do not use it. */
 	if (socket && !soft_gid_is_this_host_only(&endpoint.address) && !soft_gid_is_multicast(&endpoint.address) &&
 	    !soft_udp_find(udp, &roce.address, roce.port))
-		(void)add(udp, &roce, false, &taken); /* another's: who needs it finds that it is not there */
+		/* if another user has the port, connecting to other hosts fails later with a sentence */
+		(void)add(udp, &roce, false, &taken);
 	soft_mutex_unlock(&udp->lock);
 	return socket;
 }
@@ -275,7 +279,7 @@ void soft_udp_show_headers(struct soft_udp_socket *socket)
 	soft_mutex_lock(&socket->udp->lock);
 	show_headers(socket);
 	management = atomic_load_explicit(&socket->management, memory_order_relaxed);
-	if (management) /* which gets datagrams as well, while the kernel does not tell them apart */
+	if (management) /* the management socket gets datagrams, too, while the kernel does not distinguish them */
 		show_headers(management);
 	soft_mutex_unlock(&socket->udp->lock);
 }
@@ -295,6 +299,15 @@ bool soft_udp_open_management(struct soft_udp_socket *socket)
 	}
 	soft_mutex_unlock(&socket->udp->lock);
 	return management;
+}
+
+/*
+ * A socket that changes its interface leaves the group of the port (udp_lib_rehash of Linux), and packets of other
+ * hosts do not come by lo. Processes without privileges may do this since Linux 5.7, unless the socket is in a VRF.
+ */
+bool soft_udp_leave_port(struct soft_udp_socket *socket)
+{
+	return set(socket->source.fd, SOL_SOCKET, SO_BINDTOIFINDEX, LOOPBACK);
 }
 
 bool soft_udp_set_gro(struct soft_udp_socket *socket, bool join)

@@ -1,27 +1,29 @@
 /*
- * A process that is stopped (SIGSTOP, a debugger) keeps its socket of a shared port, and the kernel goes on giving it its part of
- * the packets.  So the processes that share look which of them take packets, and give the kernel a program that chooses among
- * those only (SO_ATTACH_REUSEPORT_CBPF, socket(7), which needs no privilege).
+ * A process that is stopped (SIGSTOP, a debugger) keeps its socket of a shared port. The kernel still gives it its
+ * part of the packets. So the processes that share the port find out which of them receive. They give the kernel a
+ * program that chooses among those only (SO_ATTACH_REUSEPORT_CBPF, socket(7)), which needs no privilege.
  *
- * The program chooses by the slot of a socket in the kernel's group, which nobody is told, and which changes when one
- * leaves. So one process sends a probe to each slot, by the same program: a datagram of a form that is no packet names
- * the slot that it is for.  Whoever gets one answers with its identity.  A slot that answers is of a process that takes
- * packets; a slot that does not, until the next round, gets none.  To be left out by mistake costs nothing: others pass
- * on what is for a process (forward.c).
+ * The program chooses a slot: the index of a socket in the kernel's group. No system call returns a socket's slot, and
+ * slots change when a socket leaves. So one process sends a probe to each slot, by the same program. A probe is a
+ * datagram that is not a valid packet and names its slot. The process that gets a probe answers with its identity. A
+ * slot that answers belongs to a process that receives. A slot that does not answer gets no packets until the next
+ * round. Leaving out a slot by mistake is harmless: other processes forward its packets (forward.c).
  *
- * By the same program a flood of requests for the communication manager does not fill the socket that data comes to: a process has
- * a second socket of the port, and what is for queue pair 1 goes to one of those.  It is opened once the program chooses among known
- * slots, so that data never goes there and back.  Where the kernel has no such programs there is one socket for all.
+ * The same program keeps a flood of connection requests from filling the socket for data. A process has a second
+ * socket of the port, and packets for queue pair 1 go to such sockets. It is opened once the program chooses among
+ * known slots, so that no data goes to it. Where the kernel has no such programs, one socket gets all packets.
  *
- * A flood fills a socket, and its probes are lost with the rest.  So a slot that does not answer is still its process's
- * while that answers at its other slot; and this process's own, if nobody at all answers.
+ * A flood fills a socket, and probes are lost with the rest. So a slot that does not answer still belongs to its
+ * process while the process's other slot answers. If no slot answers, this process keeps its own.
  *
- * Any of the processes may send probes; one that has received another's lately leaves most rounds to that.  A process that sees only
- * itself looks less often: another may have come, and been stopped before it sent anything.
+ * Each process may send probes. One that received a probe of another process lately leaves most rounds to it. A
+ * process that is alone checks less often; it still checks, because another process may have started and been stopped
+ * before it sent anything.
  *
- * A probe and its answer go between addresses of this host only.  Answers come from the port, which is this user's.  Probes do not, so
- * those of another user could keep all from looking: nobody leaves all rounds to others.  Over IPv6 another host can answer where the
- * filter of udp_socket.c is forbidden.  So the numbers of rounds begin at random, and only a host that has seen a probe knows them.
+ * Probes and answers go between addresses of this host only. Answers come from the port, which belongs to this user.
+ * Probes may come from other users and could keep all processes from sending their own, so a process never leaves all
+ * rounds to others. Over IPv6, another host can answer where the filter of socket.c is forbidden. So round numbers
+ * begin at random, and only a host that has seen a probe knows them.
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -38,26 +40,29 @@
 #define SO_ATTACH_REUSEPORT_CBPF 51
 #endif
 
-/* A round, and as much again at random: a stopped process is found in two rounds, before connections give up (0.5 s). */
+/*
+ * Time between rounds; as much again is added at random. A stopped process is found within two rounds, before
+ * connections time out (0.5 s).
+ */
 #define INTERVAL (60 * SOFT_MILLISECOND)
 #define INTERVAL_ALONE (1000 * SOFT_MILLISECOND)
-/* Rounds that a process leaves to others, before it has one of its own. */
+/* After that many rounds of others, a process sends its own: half a second at INTERVAL. */
 #define LEFT 8
-/* The identity in probes of such a round, for which nobody leaves off. */
+/* The identity in the probes of such a round. Other processes do not leave rounds to it. */
 #define NO_CLAIM 0
-/* Places that are tried: those that are known to be few, as usual, and while nobody answers. */
+/* Slots that are probed: if the process is alone, usually, and while no slot answers. */
 #define SLOTS_SOLE_OWNER 4
 #define SLOTS 16
 #define SLOTS_MAX 64
-/* Without an answer a process looks so often, and less often then. */
+/* A process that gets no answer checks that often at INTERVAL, which takes 4.5 s, and then at INTERVAL_ALONE. */
 #define ROUNDS_OFTEN 50
-/* The opcode would be one of reliable datagrams, which RoCE does not have. */
+/* Read as a BTH, its first byte would be an opcode of the reliable datagram service, which RoCE does not have. */
 #define MAGIC 0x52444d70u
 #define ANSWER 1
-/* In an identity: the slot is of a socket for management. */
+/* Flag in an identity: the slot is of a management socket. */
 #define MANAGEMENT (UINT32_C(1) << 31)
-#define MULTIPLIER 0x9e3779b1u /* 2^32 by the golden ratio: spreads addresses and ports */
-/* Where a program finds the sender: of a header without options. */
+#define MULTIPLIER 0x9e3779b1u /* 2^32 by the golden ratio: distributes addresses and ports evenly */
+/* Offsets of the sender in a packet without IP options. */
 #define SOURCE_4 12
 #define PORT_4 20
 #define SOURCE_6 20 /* the last four bytes */
@@ -66,12 +71,13 @@
 struct soft_udp_watch {
 	struct soft_udp_watch *next;
 	struct soft_udp_socket *socket;
-	int fd; /* sends probes and gets answers: connected with the port, so that nobody else's come */
-	uint64_t first, round; /* the last round is that many behind a random one */
-	uint64_t data, management; /* slots that live, a bit each */
-	uint32_t slots[SLOTS_MAX]; /* identities; 0: not one of those */
-	uint32_t answers[SLOTS_MAX]; /* of the last round: a slot that does not exist is answered, too */
-	uint32_t left; /* rounds in a row, to others */
+	int fd; /* sends probes and receives answers; connected with the port, so that no other sender reaches it */
+	uint64_t first, round; /* first is random, and round counts from there */
+	uint64_t data, management; /* slots that receive, a bit each */
+	uint32_t slots[SLOTS_MAX]; /* identities; 0: not a slot of these processes */
+	/* of the last round; a probe to a slot that does not exist is answered by another one */
+	uint32_t answers[SLOTS_MAX];
+	uint32_t left; /* consecutive rounds that were left to others */
 	bool sole_owner, asks, attached;
 };
 
@@ -119,21 +125,22 @@ bool soft_udp_watch_answer(struct soft_udp *udp, struct soft_udp_socket *socket,
 	soft_gid_to_sockaddr(&rx->source.address, rx->source.port, &to.any);
 	if (to.any.sa_family == AF_INET6)
 		to.ipv6.sin6_scope_id = soft_gid_interface(&udp->device->gid_table, &rx->source.address);
-	(void)soft_udp_sendto(socket->source.fd, answer, sizeof(answer), &to.any, soft_sockaddr_length(&to.any)); /* else the next is answered */
+	/* if it is lost, the next probe is answered */
+	(void)soft_udp_sendto(socket->source.fd, answer, sizeof(answer), &to.any, soft_sockaddr_length(&to.any));
 	return true;
 }
 
-/* --- the kernel's choice ---------------------------------------------------------------------------- */
+/* --- the program that the kernel chooses by -------------------------------------------------------- */
 
 #define LOAD(size, offset) BPF_STMT(BPF_LD | (size) | BPF_ABS, (uint32_t)(offset))
 #define HEADER 12 /* instructions before the choices */
-#define CHOICE (8 + 2 * SLOTS_MAX + 1) /* of one */
+#define CHOICE (8 + 2 * SLOTS_MAX + 1) /* instructions of one choice */
 #define PROGRAM (HEADER + 2 * CHOICE)
-/* The last four of eight bytes that each packet has are a byte and the number of its queue pair (IBTA 9.2). */
+/* Offset of the eight bytes of a BTH that end with a reserved byte and the queue pair number (IBTA 9.2). */
 #define NUMBERED 8
 #define NUMBER 4
 
-/* One of the slots, the same for a sender's port; the length of that. */
+/* Choose one of the slots, always the same one for a sender's port. Returns the number of instructions. */
 static uint16_t write_choice(uint64_t slots, bool ipv6, struct sock_filter *code)
 {
 	const struct sock_filter hash[] = {
@@ -160,9 +167,9 @@ static uint16_t write_choice(uint64_t slots, bool ipv6, struct sock_filter *code
 }
 
 /*
- * A probe goes to the slot that it names, a packet for queue pair 1 to a live slot for management, and anything else to
- * one for data.  With no slot of one kind those of the other have all.  A slot that does not exist leaves the choice to
- * the kernel.
+ * A probe goes to the slot that it names. A packet for queue pair 1 goes to a management slot that receives, and any
+ * other packet to a data slot. If one kind has no slots, the other kind gets its packets. For a slot that does not
+ * exist the kernel chooses.
  */
 static uint16_t write_program(const struct soft_udp_watch *watch, bool ipv6, struct sock_filter code[PROGRAM])
 {
@@ -217,7 +224,7 @@ static void read_answers(struct soft_udp_watch *watch)
 	}
 }
 
-/* The first slot that answered with that identity; PLACES_MAX: none did. */
+/* The first slot that answered with that identity; SLOTS_MAX: none did. */
 static uint32_t first_of(const struct soft_udp_watch *watch, uint32_t identity)
 {
 	uint32_t slot = 0;
@@ -227,7 +234,7 @@ static uint32_t first_of(const struct soft_udp_watch *watch, uint32_t identity)
 	return slot;
 }
 
-/* With no answer from anybody, this process does. */
+/* If no process answered, this one still receives. */
 static bool takes_packets(const struct soft_udp_watch *watch, uint32_t identity, uint32_t own)
 {
 	static const uint32_t none[SLOTS_MAX];
@@ -238,7 +245,7 @@ static bool takes_packets(const struct soft_udp_watch *watch, uint32_t identity,
 	return first_of(watch, process) < SLOTS_MAX || first_of(watch, process | MANAGEMENT) < SLOTS_MAX;
 }
 
-/* Where a socket was, and nobody has answered there since: no answer has come from it that says it is elsewhere. */
+/* A slot that has not answered keeps its identity, unless the process answered from another slot. */
 static bool stays(const struct soft_udp_watch *watch, uint32_t slot, uint32_t own)
 {
 	uint32_t identity = watch->slots[slot];
@@ -248,10 +255,10 @@ static bool stays(const struct soft_udp_watch *watch, uint32_t slot, uint32_t ow
 }
 
 /*
- * Of the slots that one socket answers for, the lowest is its own: for slots that do not exist the kernel chooses.  Its
- * slot becomes lower, when others leave, and never higher.
+ * A socket may answer for several slots, because the kernel chooses for slots that do not exist. The lowest one is
+ * its own. When other sockets leave, its slot becomes lower, never higher.
  */
-static void reply_faults(struct soft_udp_watch *watch, uint32_t own)
+static void update_slots(struct soft_udp_watch *watch, uint32_t own)
 {
 	uint32_t slots[SLOTS_MAX] = {0};
 
@@ -295,18 +302,19 @@ static void send_probes(struct soft_udp_watch *watch, uint32_t identity)
 
 	for (; probe.slot < count; probe.slot++) {
 		put_probe(&probe, bytes);
-		(void)soft_udp_sendto(watch->fd, bytes, sizeof(bytes), NULL, 0); /* what is lost, the next round finds */
+		/* the next round repeats lost probes */
+		(void)soft_udp_sendto(watch->fd, bytes, sizeof(bytes), NULL, 0);
 	}
 }
 
-/* What the answers say.  Until that is what was known before, this process has the next round as well. */
+/* Take over what the answers say. If it is new, this process sends the next round as well. */
 static void learn(struct soft_udp_watch *watch, uint32_t own)
 {
 	uint64_t data = watch->data, management = watch->management;
 	bool same;
 
 	read_answers(watch);
-	reply_faults(watch, own);
+	update_slots(watch, own);
 	same = watch->data == data && watch->management == management;
 	if (same)
 		watch->left = 0;
@@ -315,8 +323,8 @@ static void learn(struct soft_udp_watch *watch, uint32_t own)
 }
 
 /*
- * Whether the process looks often: not alone, or its slots are not all known.  False as well where nothing can be found
- * out.
+ * Whether the process checks often: it is not alone, or not all of its slots are known. False as well if nothing can
+ * be found out.
  */
 static bool look(struct soft_udp_share *share, struct soft_udp_watch *watch)
 {
@@ -330,11 +338,11 @@ static bool look(struct soft_udp_share *share, struct soft_udp_watch *watch)
 		learn(watch, identity);
 	if (another && watch->left < LEFT) {
 		watch->left++;
-		watch->asks = watch->attached = false; /* another's program is there now */
+		watch->asks = watch->attached = false; /* another process has attached its program */
 		(void)share->udp->open_management(watch->socket);
 		return true;
 	}
-	/* Another's program sends probes to their slots as well, and what it was made of is newer. */
+	/* The program of the other process sends probes to its slots as well, and is newer. */
 	if (!watch->attached && !another && !attach(watch))
 		return false;
 	watch->asks = true;
@@ -398,7 +406,7 @@ static void look_at_all(struct soft_timer *timer)
 		if (watch)
 			often |= look(share, watch);
 	}
-	/* Not the fabric's random numbers, of which a run with a seed draws the same ones each time. */
+	/* Not the fabric's random numbers: a run with a seed always draws the same ones. */
 	(void)soft_timer_arm(&udp->fabric->timers, timer, (often ? INTERVAL : INTERVAL_ALONE) + spread);
 }
 

@@ -4,18 +4,18 @@
 
 #include "soft/wire/fields.h"
 
-/* Which extended headers an operation has, in their order on the wire (IBTA 9.2.1, table 38). */
+/* The extended headers of an operation, in their order on the wire (IBTA 9.2.1, table 38). */
 enum header {
 	RETH = 1,
 	ATOMIC_ETH = 2,
 	AETH = 4,
 	ATOMIC_ACK_ETH = 8,
-	IMMEDIATE = 16, /* or IETH: four bytes either way */
+	IMMEDIATE = 16, /* or IETH: both have four bytes */
 	PAYLOAD = 32,
 	KNOWN = 64,
-	UNRELIABLE = 128, /* an operation of UC as well */
+	UNRELIABLE = 128, /* UC has the operation, too */
 	FETH = 256,
-	XRC_ETH = 512, /* not in the table: every request of an extended connection has it */
+	XRC_ETH = 512, /* not in the table: each request of an extended connection has it */
 };
 
 #define XRC_ETH_LENGTH 4
@@ -54,7 +54,7 @@ static const uint16_t operations[SOFT_OPERATION + 1] = {
 	[SOFT_ATOMIC_WRITE] = KNOWN | RETH | PAYLOAD,
 };
 
-/* 0 for an opcode that does not exist; as it is on the wire. */
+/* 0 for an unknown opcode. opcode: as on the wire. */
 static uint16_t headers_of(uint8_t opcode)
 {
 	uint8_t operation = opcode & SOFT_OPERATION;
@@ -197,7 +197,7 @@ size_t soft_wire_encode(const struct soft_packet *packet, uint8_t *bytes)
 	return length;
 }
 
-/* What follows the BTH; returns where the payload begins. */
+/* Read the headers after the BTH; returns where the payload begins. */
 static uint8_t *get_headers(uint8_t *cursor, struct soft_packet *packet, uint16_t headers)
 {
 	if (is_datagram(packet->opcode)) {

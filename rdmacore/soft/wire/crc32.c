@@ -1,6 +1,7 @@
 /*
- * CRC-32 of IEEE 802.3.  Processors that multiply without carries do it ten times as fast as tables (Gopal, Ozturk and
- * others: "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction"); ARM's have an instruction for it.
+ * CRC-32 of IEEE 802.3. Processors with carry-less multiplication compute it ten times as fast as tables (Gopal,
+ * Ozturk and others: "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction"). ARM has an
+ * instruction for it.
  */
 #include "soft/wire/datagram.h"
 
@@ -31,7 +32,7 @@
 #define TABLE(...)                                                                                 \
 	AT64(0, __VA_ARGS__), AT64(64, __VA_ARGS__), AT64(128, __VA_ARGS__), AT64(192, __VA_ARGS__)
 
-/* Eight bytes at a time: table k is of a byte with k more behind it. */
+/* Eight bytes at a time: table k is for a byte that k more bytes follow. */
 static const uint32_t tables[8][256] = {
 	{TABLE(0x77073096, 0xee0e612c, 0x076dc419, 0x0edb8832,
 	       0x1db71064, 0x3b6e20c8, 0x76dc4190, 0xedb88320)},
@@ -71,7 +72,7 @@ static uint32_t by_tables(uint32_t state, const uint8_t *bytes, size_t length)
 	return state;
 }
 
-/* What is shorter is over before multiplying has begun. */
+/* Shorter input is done before multiplication would have started. */
 #define WORTH_WHILE 32
 
 #if defined(__x86_64__)
@@ -79,7 +80,7 @@ static uint32_t by_tables(uint32_t state, const uint8_t *bytes, size_t length)
 #define FAST_TARGET target("pclmul,sse4.1")
 #define FAST __attribute__((FAST_TARGET, always_inline))
 
-/* Both halves of what was read, turned over what follows, added to that. */
+/* Multiply both halves of the sum by powers, which moves it over the next bytes, and add these. */
 FAST static inline __m128i fold(__m128i sum, __m128i powers, __m128i next)
 {
 	__m128i low = _mm_clmulepi64_si128(sum, powers, 0x00), high = _mm_clmulepi64_si128(sum, powers, 0x11);
@@ -92,7 +93,7 @@ FAST static inline __m128i load(const uint8_t *bytes)
 	return _mm_loadu_si128((const __m128i *)(const void *)bytes);
 }
 
-/* 128 bits to 32: by x^64, by x^32, and what is left of the polynomial by its inverse (Barrett). */
+/* Reduce 128 bits to 32: by x^64, by x^32, and the rest by the inverse of the polynomial (Barrett). */
 FAST static inline uint32_t reduce(__m128i sum)
 {
 	const __m128i powers = _mm_set_epi64x(0x0ccaa009e, 0x1751997d0), last = _mm_set_epi64x(0, 0x163cd6124);
@@ -108,12 +109,12 @@ FAST static inline uint32_t reduce(__m128i sum)
 	return (uint32_t)_mm_extract_epi32(_mm_xor_si128(sum, part), 1);
 }
 
-/* What turns a sum over so many bytes. */
+/* Powers that move a sum over that many bytes. */
 #define BY_16 0x0ccaa009e, 0x1751997d0
 #define BY_64 0x1c6e41596, 0x154442bd4
 #define BY_256 0x1322d1430, 0x11542778a
 
-/* The sum over more bytes, a multiple of 16. */
+/* Continue the sum over more bytes, a multiple of 16. */
 FAST static inline uint32_t finish(__m128i sum, const uint8_t *bytes, size_t length)
 {
 	for (; length; bytes += 16, length -= 16)
@@ -121,7 +122,7 @@ FAST static inline uint32_t finish(__m128i sum, const uint8_t *bytes, size_t len
 	return reduce(sum);
 }
 
-/* Newer processors do that to four times as much at once. */
+/* Newer processors multiply four times as much at once. */
 #define WIDE_TARGET target("pclmul,sse4.1,avx512f,avx512dq,vpclmulqdq")
 #define WIDE __attribute__((WIDE_TARGET, always_inline))
 #define WIDE_MIN 512
@@ -130,7 +131,7 @@ WIDE static inline __m512i fold_wide(__m512i sum, __m512i powers, __m512i next)
 {
 	__m512i low = _mm512_clmulepi64_epi128(sum, powers, 0x00), high = _mm512_clmulepi64_epi128(sum, powers, 0x11);
 
-	return _mm512_ternarylogic_epi64(low, high, next, 0x96); /* all three, exclusive */
+	return _mm512_ternarylogic_epi64(low, high, next, 0x96); /* exclusive or of all three */
 }
 
 WIDE static inline __m512i four_of(long long high, long long low)
@@ -138,7 +139,7 @@ WIDE static inline __m512i four_of(long long high, long long low)
 	return _mm512_set_epi64(high, low, high, low, high, low, high, low);
 }
 
-/* 64 bytes, which are also stored at that offset of to, if there is one. */
+/* Load 64 bytes, and store them at that offset of to unless it is NULL. */
 WIDE static inline __m512i load_wide(const uint8_t *bytes, uint8_t *to, size_t offset)
 {
 	__m512i loaded = _mm512_loadu_si512(bytes + offset);
@@ -148,7 +149,7 @@ WIDE static inline __m512i load_wide(const uint8_t *bytes, uint8_t *to, size_t o
 	return loaded;
 }
 
-/* The sum of a multiple of 256 bytes, as 64. */
+/* Sum a multiple of 256 bytes into 64. */
 WIDE static inline __m512i sum_wide(uint32_t state, const uint8_t *bytes, uint8_t *to, size_t length)
 {
 	const __m512i by_256 = four_of(BY_256), by_64 = four_of(BY_64);
@@ -174,7 +175,7 @@ WIDE static inline __m128i narrow(__m512i sum)
 	return fold(narrow, by_16, _mm512_extracti64x2_epi64(sum, 3));
 }
 
-/* They call nothing that is not of their kind: other code is slow while the wide registers are in use. */
+/* These functions call only functions of their kind: other code is slow while the wide registers are in use. */
 __attribute__((WIDE_TARGET)) static uint32_t by_multiplying_wide(uint32_t state, const uint8_t *bytes, size_t length)
 {
 	size_t most = length & ~(size_t)255;
@@ -193,7 +194,7 @@ static bool can_be_wide(void)
 	       __builtin_cpu_supports("avx512dq");
 }
 
-/* Of a multiple of 16 bytes: where there are many, four sums side by side, each over every fourth 16 bytes. */
+/* Sum a multiple of 16 bytes. Long input has four sums, each over every fourth 16 bytes. */
 __attribute__((FAST_TARGET)) static uint32_t by_multiplying(uint32_t state, const uint8_t *bytes, size_t length)
 {
 	const __m128i by_64 = _mm_set_epi64x(BY_64), by_16 = _mm_set_epi64x(BY_16);
@@ -220,8 +221,8 @@ __attribute__((FAST_TARGET)) static uint32_t by_multiplying(uint32_t state, cons
 }
 
 /*
- * QEMU without KVM, which says so to those who ask for the hypervisor's name, multiplies bit by bit: there tables are four
- * times as fast.
+ * QEMU without KVM, which identifies itself as a hypervisor, multiplies bit by bit: tables are four times as fast
+ * there.
  */
 static bool is_emulated(void)
 {
@@ -271,7 +272,7 @@ static bool can_be_fast(void)
 
 #endif
 
-/* To ask the processor may take longer than a sum does. */
+/* Asking the processor may take longer than a sum, so the answer is stored. */
 static bool is_fast(void)
 {
 	static _Atomic enum { NOT_ASKED, BY_TABLES, BY_MULTIPLYING } answer;

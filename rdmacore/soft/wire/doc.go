@@ -1,17 +1,20 @@
 // Package wire has packets as fields and as bytes: RoCE v2 headers (IBTA annex A17), IP, the invariant CRC, and
-// messages of connection management.  It does not know queue pairs.
+// messages of connection management. It does not know queue pairs.
 //
 // # Files
 //
-// From the top; each calls only those further down.
+// From the top; each calls only those below it.
 //
 //   - mad: messages of connection management as management datagrams
 //   - icrc: the invariant CRC
 //   - bytes: packets as bytes
-//   - crc32, ip, packet: CRC-32, the IP and UDP headers, and packets as fields
+//   - crc32: CRC-32
+//   - ip: IP and UDP headers
+//   - packet: packets as fields
+//   - opcode: opcodes, syndromes and codes of times
 //   - address: GIDs and addresses of sockets
-//   - datagram: the functions of bytes, crc32, icrc and ip declared
-//   - fields: numbers in any of these
+//   - datagram: the functions of bytes, crc32, icrc and ip
+//   - fields: numbers in packets
 package wire
 
 // #cgo CFLAGS: -I${SRCDIR}/../.. -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror

@@ -1,10 +1,10 @@
-/* Numbers as they lie in packets: big endian, at any address. */
+/* Numbers in packets: big endian, at any alignment. */
 #ifndef SOFT_WIRE_FIELDS_H
 #define SOFT_WIRE_FIELDS_H
 
 #include <stdint.h>
 
-/* Each returns the place behind what it wrote. */
+/* Each returns the address behind what it wrote. */
 
 static inline uint8_t *soft_put16(uint8_t *cursor, uint32_t value)
 {

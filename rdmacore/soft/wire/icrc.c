@@ -5,10 +5,10 @@
 #include "soft/base/page_guard.h"
 #include "soft/wire/fields.h"
 
-#define IPV4_IDENTIFICATION 4 /* its place in the header */
+#define IPV4_IDENTIFICATION 4 /* offset in the header */
 #define LOCAL_ROUTE 8
 
-/* What a router may change in an IP header. */
+/* Mask the fields of an IP header that a router may change. */
 static void mask_ip(uint8_t *ip)
 {
 	if (ip[0] >> 4 == 6) {
@@ -35,7 +35,7 @@ uint32_t soft_icrc(const uint8_t *datagram, size_t length)
 	memcpy(ip, datagram, headers);
 	mask_ip(ip);
 	memset(&ip[ip_header + 6], 0xff, 2); /* UDP checksum */
-	ip[ip_header + SOFT_UDP_HEADER + 4] = 0xff; /* FECN, BECN and what is reserved beside them */
+	ip[ip_header + SOFT_UDP_HEADER + 4] = 0xff; /* FECN, BECN and reserved bits */
 	state = soft_crc32(0xffffffff, masked, LOCAL_ROUTE + headers);
 	return ~soft_crc32(state, datagram + headers, length - headers);
 }
@@ -52,12 +52,12 @@ uint32_t soft_icrc_get(const uint8_t *cursor)
 }
 
 /*
- * CRC states are polynomials over GF(2) modulo that of CRC-32, the lowest power in the highest bit.  Their product is
- * what turns a state back over bytes that follow.
+ * CRC states are polynomials over GF(2) modulo that of CRC-32, with the lowest power in the highest bit.
+ * Multiplication moves a state back over following bytes.
  */
 #define POLYNOMIAL 0xedb88320u
 
-/* x to the power -8 * 2^n: a state times that is the state before 2^n bytes of zeros. */
+/* x to the power -8 * 2^n: the factor that moves a state back over 2^n zero bytes. */
 static const uint32_t before_bytes[] = {
 	0x6567cb95, 0xd7125358, 0x5b358fd3, 0x2e9bb40b, 0x12a59a49, 0x8df9403d,
 	0x5139de12, 0xba340226, 0x29c45641, 0x12fbc105, 0xecd30c55, 0x3755ebd8,
@@ -76,7 +76,7 @@ static uint32_t multiply(uint32_t a, uint32_t b)
 	return product;
 }
 
-/* The state before that many bytes of zeros. */
+/* The state before that many zero bytes. */
 static uint32_t turn_back(uint32_t state, uint32_t bytes)
 {
 	for (unsigned int bit = 0; bytes; bit++, bytes >>= 1)
@@ -107,7 +107,7 @@ void soft_icrc_headers_make(struct soft_icrc_headers *headers, const struct soft
 	headers->length = (uint8_t)(cursor + SOFT_UDP_HEADER - headers->bytes);
 }
 
-/* The state after the BTH of a packet of that many bytes without its ICRC. */
+/* The state after the BTH of a packet of that length without its ICRC. */
 static uint32_t sum_headers(const struct soft_icrc_headers *headers, uint16_t identification, const uint8_t *packet,
 			    size_t length)
 {
@@ -136,7 +136,7 @@ uint32_t soft_icrc_of_packet(const struct soft_icrc_headers *headers, uint16_t i
 	return ~soft_crc32(state, packet + SOFT_WIRE_BTH, length - SOFT_WIRE_BTH);
 }
 
-/* Packets shorter than that are copied and then summed, both of which is over soon. */
+/* Shorter packets are copied and then summed: both take little time. */
 #define WORTH_WHILE 1024
 
 void soft_icrc_encode(const struct soft_icrc_headers *headers, uint16_t identification, const struct soft_packet *packet,
@@ -173,7 +173,7 @@ void soft_icrc_encode(const struct soft_icrc_headers *headers, uint16_t identifi
 bool soft_icrc_identify(const struct soft_icrc_headers *headers, uint16_t guess, const uint8_t *packet, size_t length,
 			uint16_t *identification)
 {
-	/* What the right bytes would have changed, turned back over themselves and all that is behind them. */
+	/* The effect of the right bytes on the ICRC, moved back over these bytes and all that follow. */
 	uint32_t difference = soft_icrc_of_packet(headers, guess, packet, length) ^ soft_icrc_get(packet + length);
 	uint32_t behind = (uint32_t)(SOFT_IPV4_HEADER + SOFT_UDP_HEADER + length - IPV4_IDENTIFICATION), bytes;
 

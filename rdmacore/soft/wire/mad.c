@@ -12,17 +12,17 @@
 #define METHOD_SEND 3
 #define HEADER 24
 
-/* REQ and SIDR REQ: where their private data begins.  Who connects by IP addresses puts an IP header there. */
+/* REQ and SIDR REQ: offset of the private data. Clients that connect by IP addresses put an IP header there. */
 #define REQ_PRIVATE_DATA 140
 #define SIDR_REQ_PRIVATE_DATA 16
 
-/* REJ and SIDR REP: where what says more begins. */
+/* REJ and SIDR REP: offset of the additional information. */
 #define REJ_ADDITIONAL 12
 #define SIDR_REP_ADDITIONAL 24
 
-#define NO_LID 0xffff /* of a port that is on Ethernet */
+#define NO_LID 0xffff /* an Ethernet port has none */
 
-/* The header before the private data of those who connect by IP addresses (IBTA A11.3.1). */
+/* The header before the private data in requests with IP addresses (IBTA A11.3.1). */
 #define IP_HEADER 36
 #define IP_HEADER_VERSION 0 /* major and minor */
 #define IP_HEADER_ADDRESS 16
@@ -31,7 +31,7 @@ static uint64_t service_id(const struct soft_cm_message *message)
 {
 	const struct sockaddr_in *destination = (const void *)&message->destination;
 
-	/* sin_port and sin6_port are in one place. */
+	/* sin_port and sin6_port have the same offset. */
 	return (uint64_t)message->port_space << 16 | ntohs(destination->sin_port);
 }
 
@@ -54,7 +54,7 @@ static void put_ip_header(uint8_t *cursor, const struct soft_cm_message *message
 	put_address(cursor + 4 + IP_HEADER_ADDRESS, &message->destination);
 }
 
-/* Read an address of one family or the other; the port stands elsewhere in the message. */
+/* Read an address; its port is elsewhere in the message. */
 static void get_address(const uint8_t *cursor, bool ipv6, uint16_t port, struct sockaddr_storage *address)
 {
 	struct sockaddr_in *in4 = (void *)address;
@@ -89,7 +89,7 @@ static void address_to_gid(const struct sockaddr_storage *address, uint8_t *curs
 	memcpy(cursor, &gid, sizeof(gid));
 }
 
-/* IBTA 12.6.5; place is behind the header, as in all that follows. */
+/* IBTA 12.6.5. cursor is behind the header, as in all functions below. */
 static void put_req(const struct soft_cm_message *req, uint8_t *cursor)
 {
 	const struct soft_cm_path *path = &req->path;
@@ -182,14 +182,14 @@ static void get_rep(const uint8_t *cursor, struct soft_cm_message *rep)
 	rep->guid = soft_get64(cursor + 28);
 }
 
-/* What says more of a refusal.  length is what the message claims, and may be more than there is room for. */
+/* The additional information of a REJ. length is what the message says, and may be too long. */
 static void get_additional(const uint8_t *cursor, unsigned int length, struct soft_cm_message *message)
 {
 	message->additional_len = (uint8_t)(length < SOFT_MAX_ADDITIONAL ? length : SOFT_MAX_ADDITIONAL);
 	memcpy(message->additional, cursor, message->additional_len);
 }
 
-/* IBTA 12.6.7.  A REJ for want of time names its sender's device (Linux, cm_format_rej). */
+/* IBTA 12.6.7. A REJ (timeout) contains the GUID of its sender's device (cm_format_rej of Linux). */
 static void put_rej(const struct soft_cm_message *rej, uint8_t *cursor)
 {
 	bool late = rej->reason == SOFT_REJ_TIMEOUT;
@@ -212,7 +212,7 @@ static void get_rej(const uint8_t *cursor, struct soft_cm_message *rej)
 		rej->guid = soft_get64(cursor + REJ_ADDITIONAL);
 }
 
-/* IBTA 12.11.1: where others have the remote communication id, it has the partition key. */
+/* IBTA 12.11.1: the partition key is where other messages have the remote communication id. */
 static void put_sidr_req(const struct soft_cm_message *req, uint8_t *cursor)
 {
 	soft_put32(cursor + 4, SOFT_WIRE_PARTITION << 16);
@@ -229,7 +229,7 @@ static void get_sidr_req(const uint8_t *cursor, struct soft_cm_message *req)
 	get_ip_header(cursor + SIDR_REQ_PRIVATE_DATA, (uint16_t)service, req);
 }
 
-/* IBTA 12.11.2: the only id in it is the one that the request has chosen for itself. */
+/* IBTA 12.11.2: its only id is the one that the sender of the request has chosen. */
 static void put_sidr_rep(const struct soft_cm_message *rep, uint8_t *cursor)
 {
 	soft_put32(cursor, rep->remote);
@@ -281,7 +281,7 @@ static void get_dreq(const uint8_t *cursor, struct soft_cm_message *dreq)
 }
 
 /*
- * Each message: where the user's private data begins and how long it is (IBTA 12.6, 12.11), and the fields behind the
+ * Each message: offset and length of the user's private data (IBTA 12.6, 12.11), and the fields after the
  * communication ids, if it has any.
  */
 static const struct layout {
@@ -326,7 +326,7 @@ static bool is_known(uint32_t attribute)
 	return attribute < sizeof(layouts) / sizeof(layouts[0]) && layouts[attribute].length;
 }
 
-/* Its attribute is then known. */
+/* Whether the attribute is known. */
 static bool is_ours(const uint8_t mad[SOFT_MAD])
 {
 	return mad[0] == BASE_VERSION && mad[1] == CLASS_COMMUNICATION && mad[2] == CLASS_VERSION && mad[3] == METHOD_SEND &&

@@ -1,6 +1,6 @@
 /*
  * Messages of connection management: their fields (IBTA 12.6, 12.11) and the management datagrams that carry them,
- * 256 bytes to queue pair 1 (IBTA 13.4, 16.7).  Within a process the fields travel as they are.
+ * 256 bytes to queue pair 1 (IBTA 13.4, 16.7). Within a process the fields are passed as they are.
  */
 #ifndef SOFT_WIRE_MAD_H
 #define SOFT_WIRE_MAD_H
@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #define SOFT_MAD 256 /* bytes */
-#define SOFT_GSI_QUEUE_PAIR 1 /* management datagrams go from it and to it (IBTA 13.5.1) */
+#define SOFT_GSI_QUEUE_PAIR 1 /* the queue pair of management datagrams (IBTA 13.5.1) */
 #define SOFT_GSI_QUEUE_KEY 0x80010000u /* its queue key (IBTA 13.5.3.2) */
 
 /* Usable private data (IBTA 12.7; the REQ of an IP port space starts with a 36-byte IP header). */
@@ -25,11 +25,11 @@
 #define SOFT_SIDR_REQ_PRIVATE_DATA 180
 #define SOFT_SIDR_REP_PRIVATE_DATA 136
 #define SOFT_MAX_PRIVATE_DATA 224 /* of any message */
-#define SOFT_MAX_ADDITIONAL 72 /* bytes that say more of a refusal */
+#define SOFT_MAX_ADDITIONAL 72 /* bytes of additional information in a REJ */
 
 /*
- * Attribute ids of the messages (IBTA 12.6), and two numbers for the questions that come before them.  Ids never send
- * these to each other, but a fault that names one can lose or delay it.
+ * Attribute ids of the messages (IBTA 12.6), and two numbers for the queries that precede them. Ids never send
+ * queries to each other, but a fault rule that names one can lose or delay it.
  */
 enum soft_cm_attribute {
 	SOFT_CM_REQ = 0x10,
@@ -41,8 +41,8 @@ enum soft_cm_attribute {
 	SOFT_CM_DREP = 0x16,
 	SOFT_CM_SIDR_REQ = 0x17,
 	SOFT_CM_SIDR_REP = 0x18,
-	SOFT_CM_PATH_RECORD = 0x35, /* rdma_resolve_route's question (IBTA 15.2.5.16) */
-	SOFT_CM_ARP = 0x806, /* rdma_resolve_addr's question, by its EtherType */
+	SOFT_CM_PATH_RECORD = 0x35, /* the query of rdma_resolve_route (IBTA 15.2.5.16) */
+	SOFT_CM_ARP = 0x806, /* the query of rdma_resolve_addr, by its EtherType */
 };
 
 /* Reasons of a REJ (IBTA 12.6.7.2). */
@@ -61,51 +61,54 @@ enum soft_sidr_status {
 	SOFT_SIDR_REJECT = 2,
 };
 
-/* Which message a REJ or an MRA is about (IBTA 12.6.7, 12.6.6). */
+/* The message that a REJ or an MRA answers (IBTA 12.6.7, 12.6.6). */
 enum soft_cm_answered {
 	SOFT_ANSWERED_REQ = 0,
 	SOFT_ANSWERED_REP = 1,
-	SOFT_ANSWERED_NONE = 2, /* nothing came: a REJ for want of time */
+	SOFT_ANSWERED_NONE = 2, /* none came: a REJ (timeout) */
 };
 
 /* Transport service types (IBTA 12.6.5, table 99). */
 enum soft_cm_transport {
 	SOFT_TRANSPORT_RC = 0,
 	SOFT_TRANSPORT_UC = 1,
-	SOFT_TRANSPORT_EXTENDED = 3, /* XRC and others, by a field of their own */
+	SOFT_TRANSPORT_EXTENDED = 3, /* XRC and others, which another field distinguishes */
 };
 
-/* The way that a REQ proposes, besides its ends. */
+/* The path that a REQ proposes, without its ends. */
 struct soft_cm_path {
 	uint32_t flow_label;
 	uint8_t traffic_class, hop_limit, service_level;
-	uint8_t rate; /* enum ibv_rate; 0: not said */
+	uint8_t rate; /* enum ibv_rate; 0: not set */
 	uint8_t mtu; /* enum ibv_mtu */
 	bool subnet_local;
 };
 
 struct soft_ipc_peer;
 
-/* A message.  local is the sender's communication id. */
+/* A message. local is the sender's communication id. */
 struct soft_cm_message {
 	struct soft_cm_message *next;
-	struct soft_ipc_peer *peer_process; /* the other process that it goes to, or came from; NULL: this one */
-	bool between_hosts; /* it goes to another host, or came from there */
+	struct soft_ipc_peer *peer_process; /* the process that it goes to or came from; NULL: this one */
+	bool between_hosts; /* it goes to or came from another host */
 	bool arrived; /* it came from another process or host */
-	bool recorded; /* with what a fault did to it */
-	/* REQ, SIDR REQ that nobody here takes: whether the kernel's list of sockets was read for it, and its port has listeners. */
+	bool recorded; /* captured with the effect of a fault */
+	/*
+	 * REQ and SIDR REQ without a listener here: the kernel's list of sockets was read for it; its port has
+	 * listeners.
+	 */
 	bool looked, served;
 	enum soft_cm_attribute attribute;
 	enum soft_cm_answered answered; /* REJ, MRA */
-	uint64_t transaction; /* the same in a request and in what answers it */
+	uint64_t transaction; /* the same in a request and its answer */
 	uint32_t local, remote;
 	uint64_t guid; /* REQ, REP, REJ: the sender's device, host byte order */
 	uint32_t qp_num; /* the sender's; DREQ: the receiver's */
 	uint32_t qkey; /* SIDR REP */
-	uint32_t starting_psn; /* what its receiver must begin to send with */
+	uint32_t starting_psn; /* the first PSN that its receiver must send */
 	uint32_t reason; /* REJ: enum soft_cm_reason; SIDR REP: enum soft_sidr_status */
 	struct ibv_ece ece; /* REQ, REP */
-	int port_space; /* REQ, SIDR REQ and REP: with the port of destination, the service id */
+	int port_space; /* REQ, SIDR REQ and REP: together with the port of destination, the service id */
 	enum soft_cm_transport transport; /* REQ */
 	struct soft_cm_path path; /* REQ */
 	uint8_t responder_resources, initiator_depth;
@@ -113,24 +116,24 @@ struct soft_cm_message {
 	uint8_t ack_timeout; /* REQ: code; REP: the device's delay */
 	uint8_t service_timeout; /* MRA: code */
 	uint8_t remote_response_timeout, local_response_timeout, max_cm_retries; /* REQ: codes, and a count */
-	/* REQ, SIDR REQ: in their IP header (IBTA A11.3).  AF_UNSPEC: there is none that can be read. */
+	/* REQ, SIDR REQ: of their IP header (IBTA A11.3). AF_UNSPEC: none, or unreadable. */
 	struct sockaddr_storage source, destination;
 	uint8_t additional_len; /* REJ, SIDR REP */
 	uint8_t additional[SOFT_MAX_ADDITIONAL];
-	uint8_t private_data_len; /* the whole field: a receiver cannot know what was sent */
+	uint8_t private_data_len; /* length of the whole field: the receiver cannot know how much was sent */
 	uint8_t private_data[SOFT_MAX_PRIVATE_DATA];
 };
 
-/* Write a message of those that ids send to each other: neither an ARP nor a PATH_RECORD. */
+/* Encode a message that ids send to each other, which is neither an ARP nor a PATH_RECORD. */
 void soft_mad_encode(const struct soft_cm_message *message, uint8_t mad[SOFT_MAD]);
 /*
- * Read one that arrived; every byte of it may be wrong.  It has to be dropped if the result is false: its class, version
- * or method is not that of connection management, or its attribute is not known.
+ * Decode a received message, any byte of which may be wrong. False if it must be dropped: its class, version or
+ * method is not that of connection management, or its attribute is unknown.
  */
 bool soft_mad_decode(const uint8_t mad[SOFT_MAD], struct soft_cm_message *message);
 /*
- * The communication id of whom it is for, without reading the rest of it.  False for requests, which name a service, and for
- * what has to be dropped.
+ * The communication id of the receiver, without decoding the rest. False for requests, which contain a service id,
+ * and for messages that must be dropped.
  */
 bool soft_mad_receiver(const uint8_t mad[SOFT_MAD], uint32_t *id);
 

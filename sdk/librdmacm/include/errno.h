@@ -2,7 +2,14 @@
 #ifndef LIBRDMACM_ERRNO_H
 #define LIBRDMACM_ERRNO_H
 
+/* wasi-libc's errno is one variable, which the kit keeps by thread. Code must not look for it among those by thread. */
+#pragma push_macro("thread_local")
+#undef thread_local
+#define _Thread_local
+#define thread_local
 #include_next <errno.h>
+#undef _Thread_local
+#pragma pop_macro("thread_local")
 
 #define ENODATA 161
 #define ETIME 162

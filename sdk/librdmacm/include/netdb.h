@@ -5,6 +5,10 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct addrinfo {
 	int ai_flags;
 	int ai_family;
@@ -42,5 +46,9 @@ void freeaddrinfo(struct addrinfo *found);
 int getnameinfo(const struct sockaddr *address, socklen_t length, char *host, socklen_t host_size, char *service, socklen_t service_size,
 		int flags);
 const char *gai_strerror(int error);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

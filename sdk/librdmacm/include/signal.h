@@ -11,6 +11,10 @@
 #define __NEED_struct_timespec
 #include <bits/alltypes.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define SIG_BLOCK 0
 #define SIG_UNBLOCK 1
 #define SIG_SETMASK 2
@@ -54,5 +58,9 @@ int sigsuspend(const sigset_t *mask);
 int sigwait(const sigset_t *set, int *number);
 int kill(pid_t process, int number);
 int pthread_kill(pthread_t thread, int number);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

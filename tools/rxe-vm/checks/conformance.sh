@@ -1,5 +1,5 @@
-# conformance.sh RESULTS: the same cases on the embedded provider, and the two traces compared.  What only iWARP has
-# is held against the cases alone, on siw, where its driver could be had.
+# conformance.sh RESULTS: the same cases on the embedded provider, and the two traces compared.  Functions that only
+# iWARP has are compared with the cases alone, on siw, if its driver is there.
 # shellcheck shell=bash
 set -u
 results=$1

@@ -1,4 +1,4 @@
-# connections.sh CONNECTIONS ROUNDS: the job of `make bench-rxe`, in the VM: connections of rdma-core's cmtime and of our
+# connections.sh CONNECTIONS ROUNDS: the job of `make bench-rxe`, in the VM: connections of rdma-core's cmtime and of a
 # measure step on rdma_rxe, turn by turn.  What each round gave is left in results: cmtime.N and rdmarun.N.jsonl.
 # shellcheck shell=bash
 set -u

@@ -1,5 +1,5 @@
-# each.sh JOB...: in the VM, jobs one after another, whatever becomes of one.  Each is told a folder of its own for
-# its results, where its exit status is left in "status".
+# each.sh JOB...: in the VM, jobs one after another, whatever becomes of one.  Each gets a folder of its own for its
+# results, where its exit status is left in "status".
 # shellcheck shell=bash
 for job; do
 	results=/run/job/results/$job

@@ -1,5 +1,6 @@
-# Sourced by test.sh and siw.sh, for their $address: one side a program of the distribution's rdmacm-utils, the other a scenario of ours.
-# Ours run on $device where that is set.  Every pair has a port of its own, so that a straggler disturbs only itself.
+# Sourced by test.sh and siw.sh, for their $address: one side is a program of the distribution's rdmacm-utils, the other
+# a scenario of this project.  Scenarios run on $device if it is set.  Every pair has a port of its own, so that a
+# straggler disturbs only itself.
 # shellcheck shell=bash
 : "${limit:?}" "${address:?}"
 

@@ -1,4 +1,5 @@
-# The other host of the job lab, in a VM of its own: an ssh server for the key of build/lab, until that job ends it.
+# The other host of the job lab, in a VM of its own.  It is an ssh server for the key of build/lab, until that job ends
+# it.
 # shellcheck shell=bash
 set -u
 limit=2000

@@ -1,6 +1,6 @@
-# speed.sh ROUNDS: a job of `make bench-rxe`, in the VM: the same programs with both ends on rdma_rxe, and with both ends
-# on soft's link udp by `rdmarun exec`, turn by turn.  Prints medians, their ratios, and what those must reach; what each
-# round gave is left in results: ROW.END.
+# speed.sh ROUNDS: a job of `make bench-rxe`, in the VM.  The same programs run with both ends on rdma_rxe, and with both
+# ends on soft's link udp (`rdmarun exec`), turn by turn.  Prints medians, their ratios, and what those must reach.  The
+# output of each round is left in results: ROW.END.
 # shellcheck shell=bash disable=SC2317 # functions are called by names in variables
 set -u
 rounds=$1

@@ -7,7 +7,7 @@ import { print } from "./rdma/wasi";
 
 const PORT: u16 = 7471;
 const LONGEST: u32 = 1024; // bytes of a message
-const PATIENCE: i64 = 10 * SECOND;
+const WAIT_LIMIT: i64 = 10 * SECOND;
 
 export function _start(): void {
   const pd = new Pd();
@@ -18,17 +18,17 @@ export function _start(): void {
   // The client may send as soon as it is accepted, so the receive is posted before.
   client.postRecv(message, LONGEST);
   client.accept();
-  client.expect(sys.EVENT_ESTABLISHED, PATIENCE);
+  client.expect(sys.EVENT_ESTABLISHED, WAIT_LIMIT);
 
-  const length = client.waitRecv(PATIENCE).byte_len;
+  const length = client.waitRecv(WAIT_LIMIT).byte_len;
   print("NAME: " + String.UTF8.decodeUnsafe(message.pointer, length));
   for (let i: u32 = 0; i < length; i++) {
     const byte = message.bytes[i];
     if (byte >= 97 && byte <= 122) message.bytes[i] = byte - 32;
   }
   client.postSend(message, length);
-  client.waitSend(PATIENCE);
+  client.waitSend(WAIT_LIMIT);
 
-  client.expect(sys.EVENT_DISCONNECTED, PATIENCE);
+  client.expect(sys.EVENT_DISCONNECTED, WAIT_LIMIT);
   client.disconnect(); // the client's own waits for it
 }

@@ -14,7 +14,7 @@ struct wasi_iovec {
 WASI(fd_write) int wasi_fd_write(int fd, const struct wasi_iovec *iov, int count, uint32_t *written);
 WASI(proc_exit) _Noreturn void wasi_proc_exit(int code);
 
-static const int64_t forever = -1, patience = 10000000000; /* ns */
+static const int64_t forever = -1, wait_limit = 10000000000; /* ns */
 static char message[1024];
 
 static void print(int fd, const char *text, uint32_t length)
@@ -58,12 +58,12 @@ static rdmarun_handle expect(rdmarun_handle channel, rdmarun_handle ep, uint32_t
 	return event.ep;
 }
 
-/* Waits for one completion, which must be a success; how many bytes it tells of. */
+/* Waits for one completion, which must be a success, and returns its number of bytes. */
 static uint32_t complete(rdmarun_handle cq)
 {
 	struct rdmarun_wc wc;
 
-	must(rdmarun_wait_cq(cq, &wc, 1, patience));
+	must(rdmarun_wait_cq(cq, &wc, 1, wait_limit));
 	if (wc.status != RDMARUN_WC_SUCCESS) {
 		say(rdmarun_wc_status_name(wc.status));
 		wasi_proc_exit(3);
@@ -104,7 +104,7 @@ __attribute__((export_name("_start"))) void start(void)
 	sge = (struct rdmarun_sge){RDMARUN_ADDRESS(message), sizeof(message), mr.lkey};
 	must(rdmarun_post_recv(must(rdmarun_ep_qp(client)), &recv, 1, &sge, 1, 0));
 	must(rdmarun_accept(client, 0));
-	expect(channel, client, RDMARUN_EVENT_ESTABLISHED, patience);
+	expect(channel, client, RDMARUN_EVENT_ESTABLISHED, wait_limit);
 
 	sge.length = complete(must(rdmarun_ep_recv_cq(client)));
 	print(1, message, sge.length);
@@ -114,6 +114,6 @@ __attribute__((export_name("_start"))) void start(void)
 	must(rdmarun_post_send(must(rdmarun_ep_qp(client)), &send, 1, &sge, 1, 0));
 	complete(must(rdmarun_ep_send_cq(client)));
 
-	expect(channel, client, RDMARUN_EVENT_DISCONNECTED, patience);
+	expect(channel, client, RDMARUN_EVENT_DISCONNECTED, wait_limit);
 	must(rdmarun_disconnect(client)); /* the client's own waits for it */
 }

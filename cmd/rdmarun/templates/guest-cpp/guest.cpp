@@ -9,7 +9,7 @@
 
 namespace {
 
-constexpr int64_t forever = -1, patience = 10'000'000'000; // ns
+constexpr int64_t forever = -1, wait_limit = 10'000'000'000; // ns
 char message[1024];
 
 [[noreturn]] void fail(const std::string &why)
@@ -43,7 +43,7 @@ rdmarun_handle expect(rdmarun_handle channel, rdmarun_handle ep, uint32_t type, 
 uint32_t complete(rdmarun_handle cq)
 {
 	rdmarun_wc wc = {};
-	must(rdmarun_wait_cq(cq, &wc, 1, patience));
+	must(rdmarun_wait_cq(cq, &wc, 1, wait_limit));
 	if (wc.status != RDMARUN_WC_SUCCESS)
 		fail(std::string("a request ended with ") + rdmarun_wc_status_name(wc.status));
 	return wc.byte_len;
@@ -74,7 +74,7 @@ int main()
 	must(rdmarun_reg_mr(pd, message, sizeof(message), RDMARUN_ACCESS_LOCAL_WRITE, &mr));
 	must(rdmarun_post_recv_one(qp, 0, message, sizeof(message), &mr));
 	must(rdmarun_accept(client, nullptr));
-	expect(channel, client, RDMARUN_EVENT_ESTABLISHED, patience);
+	expect(channel, client, RDMARUN_EVENT_ESTABLISHED, wait_limit);
 
 	const uint32_t length = complete(must(rdmarun_ep_recv_cq(client)));
 	std::printf("NAME: %.*s\n", static_cast<int>(length), message);
@@ -83,6 +83,6 @@ int main()
 	must(rdmarun_post_send_one(qp, 0, message, length, &mr));
 	complete(must(rdmarun_ep_send_cq(client)));
 
-	expect(channel, client, RDMARUN_EVENT_DISCONNECTED, patience);
+	expect(channel, client, RDMARUN_EVENT_DISCONNECTED, wait_limit);
 	must(rdmarun_disconnect(client)); // the client's own waits for it
 }

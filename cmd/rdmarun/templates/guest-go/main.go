@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	port     = 7471
-	longest  = 1024 // bytes of a message
-	patience = 10 * time.Second
+	port      = 7471
+	longest   = 1024 // bytes of a message
+	waitLimit = 10 * time.Second
 )
 
 func main() {
@@ -59,13 +59,13 @@ func serve() error {
 	if err := client.Accept(nil); err != nil {
 		return err
 	}
-	if _, err := client.Expect(rdma.EventEstablished, patience); err != nil {
+	if _, err := client.Expect(rdma.EventEstablished, waitLimit); err != nil {
 		return err
 	}
 	if err := answer(client, memory); err != nil {
 		return err
 	}
-	if _, err := client.Expect(rdma.EventDisconnected, patience); err != nil {
+	if _, err := client.Expect(rdma.EventDisconnected, waitLimit); err != nil {
 		return err
 	}
 	return client.Disconnect() // the client's own waits for it
@@ -91,7 +91,7 @@ func answer(client *rdma.EP, memory *rdma.Region) error {
 // complete waits for one completion, which must be a success.
 func complete(cq *rdma.CQ) (rdma.WC, error) {
 	var wcs [1]rdma.WC
-	if _, err := cq.Wait(wcs[:], patience); err != nil {
+	if _, err := cq.Wait(wcs[:], waitLimit); err != nil {
 		return wcs[0], err
 	}
 	return wcs[0], wcs[0].Err()

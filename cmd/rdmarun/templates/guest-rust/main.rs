@@ -9,7 +9,7 @@ use std::time::Duration;
 
 const PORT: u16 = 7471;
 const LONGEST: usize = 1024; // bytes of a message
-const PATIENCE: Option<Duration> = Some(Duration::from_secs(10));
+const WAIT_LIMIT: Option<Duration> = Some(Duration::from_secs(10));
 
 fn main() {
     if let Err(error) = serve() {
@@ -28,16 +28,16 @@ fn serve() -> rdma::Result<()> {
     // The client may send as soon as it is accepted, so the receive is posted before.
     client.post_recv(pd.buffer(LONGEST)?, 0..LONGEST)?;
     client.accept(None)?;
-    client.expect(sys::EVENT_ESTABLISHED, PATIENCE)?;
+    client.expect(sys::EVENT_ESTABLISHED, WAIT_LIMIT)?;
 
-    let received = client.wait_recv(PATIENCE)?.ok()?;
+    let received = client.wait_recv(WAIT_LIMIT)?.ok()?;
     let length = received.length();
     let mut message = received.buffer()?;
     println!("NAME: {}", String::from_utf8_lossy(&message[..length]));
     message[..length].make_ascii_uppercase();
     client.post_send(Op::Send, message, 0..length)?;
-    client.wait_send(PATIENCE)?.ok()?;
+    client.wait_send(WAIT_LIMIT)?.ok()?;
 
-    client.expect(sys::EVENT_DISCONNECTED, PATIENCE)?;
+    client.expect(sys::EVENT_DISCONNECTED, WAIT_LIMIT)?;
     client.disconnect() // the client's own waits for it
 }

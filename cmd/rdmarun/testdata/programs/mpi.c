@@ -1,6 +1,6 @@
 /*
- * Two or more ranks of MPI greet rank 0; the first two send a message of each size to and fro, as OSU's osu_latency does, look at
- * what arrives, and write and add into each other's windows.
+ * Two or more ranks of MPI greet rank 0. The first two send a message of each size to and fro, as OSU's osu_latency
+ * does. They check what arrives, and write and add into each other's windows.
  */
 #include <mpi.h>
 #include <stdio.h>

@@ -73,7 +73,7 @@ func abi(words []string) error {
 	return nil
 }
 
-// memorySize is the size of linear memory.  A log line of the lowest level tells, for it only reads: the host
+// memorySize is the size of linear memory.  A log line of the lowest level shows it, since that only reads: the host
 // refuses the first byte outside.
 func memorySize() uint32 {
 	inside, outside := uint32(1), uint32(1<<32-1)

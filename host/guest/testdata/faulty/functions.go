@@ -21,7 +21,7 @@ func must[T any](value T, err error) T {
 
 func mustDo(err error) { must(0, err) }
 
-// functions uses what the SDK has beside connections and their queues.
+// functions uses the SDK's functions other than those of connections and their queues.
 func functions([]string) error {
 	own, pd := must(rdma.DeviceAddress()), must(rdma.AllocPD(nil))
 	sharedQueue(own, pd)
@@ -38,7 +38,7 @@ func one(cq *rdma.CQ) rdma.WC {
 	return wcs[0]
 }
 
-// sharedQueue receives by a shared receive queue, of which it is told that it runs empty.
+// sharedQueue receives by a shared receive queue, and gets the event that it runs empty.
 func sharedQueue(own netip.Addr, pd *rdma.PD) {
 	srq := must(pd.CreateSRQ(rdma.SRQAttr{MaxWR: 4, MaxSGE: 1}))
 	mustDo(srq.Resize(8))

@@ -5,7 +5,7 @@
 
 #include "helpers.h"
 
-static const int64_t patience = 10000000000;
+static const int64_t wait_limit = 10000000000;
 static uint64_t words[2];
 
 static rdmarun_handle must(int32_t result, int line)
@@ -39,10 +39,10 @@ int main(void)
 	memset(&info.source, 0, sizeof(info.source));
 	client = MUST(rdmarun_create_ep(channel, &info, pd, &attr));
 	MUST(rdmarun_connect(client, &param));
-	MUST(rdmarun_expect_event(channel, listener, RDMARUN_EVENT_CONNECT_REQUEST, &event, patience));
+	MUST(rdmarun_expect_event(channel, listener, RDMARUN_EVENT_CONNECT_REQUEST, &event, wait_limit));
 	server = event.ep;
 	MUST(rdmarun_accept(server, &param));
-	MUST(rdmarun_expect_event(channel, client, RDMARUN_EVENT_ESTABLISHED, &event, patience));
+	MUST(rdmarun_expect_event(channel, client, RDMARUN_EVENT_ESTABLISHED, &event, wait_limit));
 	MUST(rdmarun_reg_mr(pd, (void *)words, sizeof(words), RDMARUN_ACCESS_LOCAL_WRITE | RDMARUN_ACCESS_REMOTE_WRITE | RDMARUN_ACCESS_REMOTE_ATOMIC, &mr));
 	qp = MUST(rdmarun_ep_qp(client));
 	sends = MUST(rdmarun_ep_send_cq(client));
@@ -50,19 +50,19 @@ int main(void)
 		MUST(rdmarun_post_recv_one(MUST(rdmarun_ep_qp(server)), 0, words, 8, &mr));
 		MUST(i ? rdmarun_post_write_imm_one(qp, 0, words, 8, &mr, mr.addr, mr.rkey, 0x01020304)
 		       : rdmarun_post_send_imm_one(qp, 0, words, 8, &mr, 0x01020304));
-		MUST(rdmarun_wait_one(sends, &wc, patience));
-		MUST(rdmarun_wait_one(MUST(rdmarun_ep_recv_cq(server)), &wc, patience));
+		MUST(rdmarun_wait_one(sends, &wc, wait_limit));
+		MUST(rdmarun_wait_one(MUST(rdmarun_ep_recv_cq(server)), &wc, wait_limit));
 		if (rdmarun_immediate(&wc) != 0x01020304)
 			return 2;
 	}
 	MUST(rdmarun_post_fetch_add_one(qp, 0, &words[1], &mr, mr.addr, mr.rkey, 7));
-	MUST(rdmarun_spin_one(sends, &wc, patience));
+	MUST(rdmarun_spin_one(sends, &wc, wait_limit));
 	MUST(rdmarun_post_compare_swap_one(qp, 0, &words[1], &mr, mr.addr, mr.rkey, 7, 9));
-	MUST(rdmarun_wait_one(sends, &wc, patience));
+	MUST(rdmarun_wait_one(sends, &wc, wait_limit));
 	if (words[0] != 9 || words[1] != 7)
 		return 3;
 	MUST(rdmarun_post_write_one(qp, 0, words, 8, &mr, mr.addr, mr.rkey + 1));
-	if (rdmarun_wait_one(sends, &wc, patience) != -RDMARUN_EIO)
+	if (rdmarun_wait_one(sends, &wc, wait_limit) != -RDMARUN_EIO)
 		return 4;
 	if (strcmp(rdmarun_wc_status_name(wc.status), "REM_ACCESS_ERR") || strcmp(rdmarun_cm_event_type_name(event.event), "ESTABLISHED"))
 		return 5;

@@ -1,6 +1,7 @@
 // What the classes for AssemblyScript have, within one guest.
 
-import { EventChannel, Ep, GRH, Pd, poll, Route, SECOND, Srq, UDP_QKEY, expect, immediate, must } from "../../../../sdk/assemblyscript/rdma";
+import { EventChannel, Ep, GRH, Pd, poll, Route, SECOND, Srq, UDP_QKEY, Window, errorText, expect, immediate, must } from "../../../../sdk/assemblyscript/rdma";
+import * as call from "../../../../sdk/assemblyscript/call";
 import * as sys from "../../../../sdk/assemblyscript/sys";
 import { print } from "../../../../sdk/assemblyscript/wasi";
 
@@ -107,6 +108,61 @@ function datagrams(pd: Pd, channel: EventChannel): void {
   there.destroy();
 }
 
+function windows(pd: Pd, pair: Pair): void {
+  const buffer = pd.buffer(64), window = new Window(pd);
+  const open = pd.buffer(64, sys.ACCESS_LOCAL_WRITE | sys.ACCESS_MW_BIND);
+  pair.server.bind(window, open, 16, sys.ACCESS_REMOTE_WRITE, 7, 32);
+  expect(pair.server.waitSend(TIME).wr_id == 7 && window.rkey != 0, "bind");
+  buffer.bytes[0] = 9;
+  pair.client.postWrite(buffer, 8, open.address + 32, window.rkey);
+  pair.client.waitSend(TIME);
+  expect(open.bytes[32] == 9, "write through a window");
+  window.free();
+
+  const far: u64 = 0x7000000000;
+  const chosen = pd.bufferAt(4096, sys.ACCESS_LOCAL_WRITE, far);
+  expect(chosen.address - far < 4096, "an address of its own");
+  chosen.setAccess(sys.ACCESS_LOCAL_WRITE | sys.ACCESS_REMOTE_WRITE);
+  pair.client.postWrite(buffer, 8, chosen.address + 8, chosen.rkey);
+  pair.client.waitSend(TIME);
+  expect(chosen.bytes[8] == 9, "write to an address of its own");
+  chosen.dereg();
+}
+
+function groups(pd: Pd, channel: EventChannel): void {
+  const sends = channel.datagrams(0, pd, 2), receives = channel.datagrams(0, pd, 2), buffer = pd.buffer(256);
+  sends.join("239.1.2.3", 5);
+  const joined = sends.expect(sys.EVENT_MULTICAST_JOIN, TIME);
+  expect(joined.arg == 5, "tag of a group");
+  receives.join("239.1.2.3");
+  receives.expect(sys.EVENT_MULTICAST_JOIN, TIME);
+  receives.postRecv(buffer, 64);
+  buffer.bytes[128] = 6;
+  sends.postDatagram(buffer, 8, Route.group(pd, joined), joined.param_qp_num, joined.qkey, 0, 128);
+  receives.waitRecv(TIME);
+  expect(buffer.bytes[GRH] == 6, "message to a group");
+  sends.leave("239.1.2.3");
+}
+
+// Functions of call.ts: a failure does not end the guest.
+function calls(pd: Pd, pair: Pair): void {
+  const attr = new sys.DeviceAttr();
+  expect(call.query_device(pair.client.handle, attr) == 0 && attr.max_qp > 0, "query_device");
+  expect(call.dealloc_mw(12345) < 0 && errorText().includes("mw"), "an error that does not end the guest");
+  expect(call.has_function("bind_mw") == 1 && call.has_function("no such") == 0, "has_function");
+  const ece = new sys.Ece();
+  ece.vendor_id = 0x15b3;
+  const result = call.set_ece(pair.client.qp, ece);
+  expect(result == 0 || result == -<i32>sys.EOPNOTSUPP || result == -<i32>sys.EINVAL, "set_ece");
+  const wcs = new sys.Wc(4);
+  expect(call.poll_cq(pair.client.sends, wcs) == 0, "poll_cq");
+  const event = call.create_eventfd(3, 0), value = new StaticArray<u64>(1);
+  expect(event > 0 && call.eventfd_read(event, value) == 0 && value[0] == 3, "eventfd");
+  const srq = new Srq(pd, 4), sizes = new sys.SrqAttr();
+  expect(call.query_srq(srq.handle, sizes) == 0 && sizes.max_wr >= 4, "query_srq");
+  srq.destroy();
+}
+
 export function _start(): void {
   const channel = new EventChannel(), pd = new Pd();
   const pair = connect(channel, pd, 7001, null);
@@ -114,5 +170,8 @@ export function _start(): void {
   operations(pd, pair);
   shared(pd, channel);
   datagrams(pd, channel);
+  windows(pd, pair);
+  groups(pd, channel);
+  calls(pd, pair);
   print("all of them");
 }

@@ -1,4 +1,4 @@
-//! What the safe layer has beside one connection: events of any endpoint, and waiting for several things.
+//! What the safe layer has in addition to one connection: events of any endpoint, and waiting for several things.
 
 #[path = "../../../../sdk/rust/mod.rs"]
 mod rdma;

@@ -55,7 +55,7 @@
     (if (result i32) (local.get $n)
       (then (call_indirect (type $binary) (local.get $n) (i32.const 1) (i32.const 0)))
       (else (i32.const 7)))
-    ;; A loop with a parameter: the check stands between it and its first use.
+    ;; A loop with a parameter: the check is between it and its first use.
     (loop $l (param i32) (result i32)
       (drop)
       (call $imported (i32.const 1))

@@ -15,14 +15,14 @@ type Axis struct {
 	Logarithmic bool
 	// Ticks are values that have a line and a text.
 	Ticks []float64
-	// Print is a value as text at a tick, Exact what a reader is told of a point; nil is as Print.
+	// Print is a value as text at a tick, Exact the text for a point; nil is as Print.
 	Print, Exact func(float64) string
 }
 
-// Even is an axis from low to high; its ticks are multiples of 1, 2 or 5 times a power of ten, about as many as given.
+// Even is an axis from low to high. Its ticks are multiples of 1, 2 or 5 times a power of ten, about as many as given.
 func Even(low, high float64, about int) Axis {
 	if !(high > low) {
-		high = low + max(1e-9, math.Abs(low)) // one value, or none: it stands at the low end
+		high = low + max(1e-9, math.Abs(low)) // one value, or none: it is at the low end
 	}
 	step := roundStep((high - low) / float64(about))
 	a := Axis{Low: low, High: high, Print: Number}
@@ -53,13 +53,14 @@ func roundStep(least float64) float64 {
 	return 10 * power
 }
 
-// Powers is a logarithmic axis, from a 1, 2 or 5 times a power of ten at or below low to one at or above high; its
-// ticks are all such, or the powers of ten, or some of these, so that there are no more than most.
+// Powers is a logarithmic axis. It begins at 1, 2 or 5 times a power of ten at or below low, and ends at one at or
+// above high. Its ticks are all such values, or the powers of ten, or some of these, so that there are no more than
+// most.
 func Powers(low, high float64, most int) Axis {
 	if !(low > 0) {
 		low = 1e-3
 	}
-	if !(high > low*(1+1e-6)) { // one value stands at the low end
+	if !(high > low*(1+1e-6)) { // one value is at the low end
 		high = 2 * low
 	}
 	all := powers(low, high)
@@ -101,8 +102,8 @@ func powers(low, high float64) []power {
 	}
 }
 
-// place is where a value stands, from 0 at the low end to 1 at the high one.
-func (a *Axis) place(value float64) float64 {
+// fraction is the position of a value, from 0 at the low end to 1 at the high one.
+func (a *Axis) fraction(value float64) float64 {
 	low, high := a.Low, a.High
 	if a.Logarithmic {
 		low, high, value = math.Log(low), math.Log(high), math.Log(max(value, math.SmallestNonzeroFloat64))
@@ -110,7 +111,7 @@ func (a *Axis) place(value float64) float64 {
 	return min(1, max(0, (value-low)/(high-low)))
 }
 
-// text is what a reader is told of a value.
+// text is what a reader sees of a value.
 func (a *Axis) text(value float64) string {
 	if a.Exact != nil {
 		return a.Exact(value)

@@ -1,6 +1,6 @@
-// Package plot draws line charts and heat maps as SVG that stands in a page: its colours and fonts are classes of the
-// page's style, so that it is right in light, in dark and on paper, and each curve has the texts of its points for the
-// page's script.
+// Package plot draws line charts and heat maps as SVG in a page. Its colours and fonts are classes of the page's
+// style, so that it is right in light, in dark and on paper. Each curve has the texts of its points for the page's
+// script.
 package plot
 
 import (
@@ -15,7 +15,7 @@ import (
 // Point is a place in a chart.
 type Point struct {
 	X, Y float64
-	// At is what a reader is told of X, unless the axis says it.
+	// At is the text for X, unless the axis has it.
 	At string
 }
 
@@ -47,7 +47,7 @@ type Plot struct {
 	Curves        []Curve
 }
 
-// The sizes of what stands around the curves, in the units of the chart.
+// The sizes of what is around the curves, in the units of the chart.
 const (
 	letter  = 6.7 // the width of a letter of 11 units, in the widest of the style's fonts
 	line    = 16.0
@@ -78,16 +78,20 @@ func (p *Plot) frame() frame {
 	return f
 }
 
-func (p *Plot) x(f frame, value float64) float64 { return f.left + p.X.place(value)*(f.right-f.left) }
-func (p *Plot) y(f frame, value float64) float64 { return f.bottom - p.Y.place(value)*(f.bottom-f.top) }
+func (p *Plot) x(f frame, value float64) float64 {
+	return f.left + p.X.fraction(value)*(f.right-f.left)
+}
+func (p *Plot) y(f frame, value float64) float64 {
+	return f.bottom - p.Y.fraction(value)*(f.bottom-f.top)
+}
 
 // SVG is the picture.
 func (p *Plot) SVG() string {
 	var out strings.Builder
 	f := p.frame()
 	fmt.Fprintf(
-		&out, `<svg viewBox="0 0 %s %s" data-from="%s" data-to="%s">`, place(p.Width), place(p.Height), place(f.top),
-		place(f.bottom),
+		&out, `<svg viewBox="0 0 %s %s" data-from="%s" data-to="%s">`, coordinate(p.Width), coordinate(p.Height), coordinate(f.top),
+		coordinate(f.bottom),
 	)
 	p.axes(&out, f)
 	for i := range p.Cells {
@@ -103,15 +107,15 @@ func (p *Plot) SVG() string {
 func (p *Plot) axes(out *strings.Builder, f frame) {
 	out.WriteString(`<g class="grid">`)
 	for _, tick := range p.X.Ticks {
-		fmt.Fprintf(out, `<path d="M%s %sV%s"/>`, place(p.x(f, tick)), place(f.top), place(f.bottom))
+		fmt.Fprintf(out, `<path d="M%s %sV%s"/>`, coordinate(p.x(f, tick)), coordinate(f.top), coordinate(f.bottom))
 	}
 	for _, tick := range p.Y.Ticks {
-		fmt.Fprintf(out, `<path d="M%s %sH%s"/>`, place(f.left), place(p.y(f, tick)), place(f.right))
+		fmt.Fprintf(out, `<path d="M%s %sH%s"/>`, coordinate(f.left), coordinate(p.y(f, tick)), coordinate(f.right))
 	}
 	fmt.Fprintf(
-		out, `</g><path class="axis" d="M%s %sV%sH%s"/>`, place(f.left), place(f.top), place(f.bottom), place(f.right),
+		out, `</g><path class="axis" d="M%s %sV%sH%s"/>`, coordinate(f.left), coordinate(f.top), coordinate(f.bottom), coordinate(f.right),
 	)
-	free := 0.0 // from where on no text stands yet
+	free := 0.0 // from where on there is no text yet
 	for _, tick := range p.X.Ticks {
 		text, at := p.X.Print(tick), p.x(f, tick)
 		if half := width(text) / 2; at-half >= free {
@@ -132,7 +136,7 @@ func (p *Plot) axes(out *strings.Builder, f frame) {
 
 // label is a text of an axis; where it begins or ends is the style's to say.
 func label(out *strings.Builder, class string, x, y float64, text string) {
-	fmt.Fprintf(out, `<text class="%s" x="%s" y="%s">%s</text>`, class, place(x), place(y), html.EscapeString(text))
+	fmt.Fprintf(out, `<text class="%s" x="%s" y="%s">%s</text>`, class, coordinate(x), coordinate(y), html.EscapeString(text))
 }
 
 func (p *Plot) cell(out *strings.Builder, f frame, c *Cell) {
@@ -141,7 +145,7 @@ func (p *Plot) cell(out *strings.Builder, f frame, c *Cell) {
 		return
 	}
 	fmt.Fprintf(out, `<rect class="cell" x="%s" y="%s" width="%s" height="%s" fill-opacity="%s"><title>%s</title></rect>`,
-		place(left), place(top), place(right-left), place(bottom-top),
+		coordinate(left), coordinate(top), coordinate(right-left), coordinate(bottom-top),
 		strconv.FormatFloat(math.Round(c.Dark*100)/100, 'f', -1, 64), html.EscapeString(c.Says))
 }
 
@@ -156,7 +160,7 @@ func (p *Plot) curve(out *strings.Builder, f frame, c *Curve) {
 			xs.WriteByte('|')
 			ys.WriteByte('|')
 		}
-		points.WriteString(place(p.x(f, each.X)) + "," + place(p.y(f, each.Y)))
+		points.WriteString(coordinate(p.x(f, each.X)) + "," + coordinate(p.y(f, each.Y)))
 		at := each.At
 		if at == "" {
 			at = p.X.text(each.X)
@@ -180,14 +184,14 @@ func (p *Plot) curve(out *strings.Builder, f frame, c *Curve) {
 	if c.Filled && !c.Dashed {
 		first, last := c.Points[0], c.Points[len(c.Points)-1]
 		fmt.Fprintf(
-			out, `<polygon points="%s,%s %s %s,%s"/>`, place(p.x(f, first.X)), place(f.bottom), &points,
-			place(p.x(f, last.X)), place(f.bottom),
+			out, `<polygon points="%s,%s %s %s,%s"/>`, coordinate(p.x(f, first.X)), coordinate(f.bottom), &points,
+			coordinate(p.x(f, last.X)), coordinate(f.bottom),
 		)
 	}
 	fmt.Fprintf(out, `<polyline points="%s"/>`, &points)
 	if c.Dots && !c.Dashed {
 		for _, each := range c.Points {
-			fmt.Fprintf(out, `<circle cx="%s" cy="%s" r="3"/>`, place(p.x(f, each.X)), place(p.y(f, each.Y)))
+			fmt.Fprintf(out, `<circle cx="%s" cy="%s" r="3"/>`, coordinate(p.x(f, each.X)), coordinate(p.y(f, each.Y)))
 		}
 	}
 	out.WriteString("</g>")
@@ -223,7 +227,7 @@ func (p *Plot) Describe() string {
 	return strings.Join(words, "; ")
 }
 
-// place formats a coordinate: a tenth is too small to be seen.
-func place(value float64) string {
+// coordinate formats a coordinate: a tenth is too small to be seen.
+func coordinate(value float64) string {
 	return strconv.FormatFloat(math.Round(value*10)/10, 'f', -1, 64)
 }

@@ -127,7 +127,7 @@ func TestPointsAreWhereTheTicksSay(t *testing.T) {
 					d.Group[0].Circle[i], axis,
 				)
 			}
-			// The values a unit of the picture beside it on both sides: in between is the point's.
+			// The values one unit of the picture to both sides: the point's is in between.
 			for _, axis := range []struct {
 				axis        *Axis
 				first, last float64
@@ -197,8 +197,8 @@ func TestAxesHoldAnything(t *testing.T) {
 					}
 				}
 				for _, value := range []float64{low, high, 0, -1, math.Inf(1)} {
-					if place := a.place(value); !(place >= 0 && place <= 1) {
-						t.Errorf("%s from %v to %v: %v is at %v", name, low, high, value, place)
+					if at := a.fraction(value); !(at >= 0 && at <= 1) {
+						t.Errorf("%s from %v to %v: %v is at %v", name, low, high, value, at)
 					}
 				}
 			}
@@ -249,7 +249,7 @@ func TestTextsAreKeptApartAndEscaped(t *testing.T) {
 	}
 }
 
-// TestCells: each stands between the places of its ends, is as dark as it says, and tells what it is.
+// TestCells: each is between the places of its ends, is as dark as its value, and has its text.
 func TestCells(t *testing.T) {
 	p := Plot{Width: 400, Height: 200, X: Even(0, 2, 2), Y: Even(0, 10, 5), Cells: []Cell{
 		{Left: 0, Right: 1, Low: 0, High: 5, Dark: 1, Says: "a < b"},

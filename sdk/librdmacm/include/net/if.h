@@ -4,6 +4,10 @@
 
 #include <sys/socket.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define IF_NAMESIZE 16
 #define IFNAMSIZ IF_NAMESIZE
 #define IFF_UP 0x1
@@ -15,5 +19,9 @@
 
 unsigned if_nametoindex(const char *name);
 char *if_indextoname(unsigned index, char *name);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

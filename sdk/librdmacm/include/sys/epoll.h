@@ -6,6 +6,10 @@
 #include <signal.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define EPOLL_CLOEXEC O_CLOEXEC
 #define EPOLL_CTL_ADD 1
 #define EPOLL_CTL_DEL 2
@@ -39,5 +43,9 @@ int epoll_create1(int flags);
 int epoll_ctl(int epoll, int operation, int fd, struct epoll_event *event);
 int epoll_wait(int epoll, struct epoll_event *events, int room, int timeout_ms);
 int epoll_pwait(int epoll, struct epoll_event *events, int room, int timeout_ms, const sigset_t *mask);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -4,6 +4,10 @@
 
 #include_next <sys/socket.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define PF_UNSPEC AF_UNSPEC
 #define PF_INET AF_INET
 #define PF_INET6 AF_INET6
@@ -37,5 +41,9 @@ int getsockname(int fd, struct sockaddr *address, socklen_t *length);
 int getpeername(int fd, struct sockaddr *address, socklen_t *length);
 ssize_t sendto(int fd, const void *data, size_t size, int flags, const struct sockaddr *address, socklen_t length);
 ssize_t recvfrom(int fd, void *data, size_t size, int flags, struct sockaddr *address, socklen_t *length);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -3,6 +3,10 @@
 
 #include_next <sys/time.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define ITIMER_REAL 0
 #define ITIMER_VIRTUAL 1
 #define ITIMER_PROF 2
@@ -13,5 +17,9 @@ struct itimerval {
 
 int setitimer(int which, const struct itimerval *value, struct itimerval *old);
 int getitimer(int which, struct itimerval *value);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -1,0 +1,256 @@
+package replay
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"rdmarun/host/trace"
+)
+
+// region is a memory region, which becomes a buffer.
+type region struct {
+	process         *process
+	name            string
+	address, length uint64
+	local, remote   uint64 // its keys
+	access          string
+}
+
+func (p *process) register(call *trace.Call) {
+	if call.Failed() {
+		p.lacks("ibv_reg_mr that failed")
+		return
+	}
+	if len(p.regions) >= maxSteps {
+		p.dropped++
+		return
+	}
+	p.regions = append(p.regions, &region{
+		process: p, name: fmt.Sprintf("mr%d", len(p.regions)+1),
+		address: trace.NumberOf(call.Arguments, "addr"), length: trace.NumberOf(call.Arguments, "length"),
+		local: trace.NumberOf(call.Results, "lkey"), remote: trace.NumberOf(call.Results, "rkey"),
+		access: trace.WordOf(call.Arguments, "access"),
+	})
+}
+
+// has reports whether a range is in the region.
+func (r *region) has(address, length uint64) bool {
+	return address >= r.address && length <= r.length && address-r.address <= r.length-length
+}
+
+// inLocal is the last region with a local key.
+func (p *process) inLocal(key, address, length uint64) *region {
+	for i := len(p.regions) - 1; i >= 0; i-- {
+		if each := p.regions[i]; each.local == key && each.has(address, length) {
+			return each
+		}
+	}
+	return nil
+}
+
+// inRemote is the last region of all processes with a remote key.
+func (r *Recorder) inRemote(key, address uint64) *region {
+	var found *region
+	for _, p := range r.processes {
+		for _, each := range p.regions {
+			if each.remote == key && each.has(address, 0) {
+				found = each
+			}
+		}
+	}
+	return found
+}
+
+// segments are the buffers of a request.  inline data need no region.
+func (p *process) segments(request trace.Struct, inline bool) (text string, isWhole bool) {
+	var parts []string
+	for _, segment := range trace.Structs(trace.ValueOf(request, "sge")) {
+		address, length := trace.NumberOf(segment, "addr"), trace.NumberOf(segment, "length")
+		if length == 0 {
+			continue
+		}
+		name, offset := "inline", uint64(0)
+		if in := p.inLocal(trace.NumberOf(segment, "lkey"), address, length); in != nil {
+			name, offset = in.name, address-in.address
+		} else if inline {
+			p.inline = max(p.inline, length)
+		} else {
+			return "", false
+		}
+		parts = append(parts, fmt.Sprintf("buffer: %s, offset: %d, length: %d", name, offset, length))
+	}
+	switch len(parts) {
+	case 0:
+		return "sges: []", true
+	case 1:
+		return parts[0], true
+	}
+	return "sges: [{" + strings.Join(parts, "}, {") + "}]", true
+}
+
+func (p *process) send(call *trace.Call) {
+	e := p.endpoint(call, "qp")
+	if e == nil {
+		return
+	}
+	for _, request := range call.Requests() {
+		p.sendOne(call, e, request)
+	}
+}
+
+// operations are the verbs of opcodes.
+var operations = map[string]string{
+	"SEND": "post_send", "SEND_WITH_IMM": "post_send", "RDMA_WRITE": "post_write",
+	"RDMA_WRITE_WITH_IMM": "post_write", "RDMA_READ": "post_read", "ATOMIC_CMP_AND_SWP": "post_atomic",
+	"ATOMIC_FETCH_AND_ADD": "post_atomic",
+}
+
+func (p *process) sendOne(call *trace.Call, e *endpoint, posted trace.Struct) {
+	opcode, flags := trace.WordOf(posted, "opcode"), trace.WordOf(posted, "flags")
+	verb := operations[opcode]
+	if verb == "" {
+		p.lacks("operation " + opcode)
+		return
+	}
+	buffers, known := p.segments(posted, trace.HasFlag(flags, "INLINE"))
+	if !known {
+		p.lacks("a request with memory outside of its region")
+		return
+	}
+	id := trace.NumberOf(posted, "wr_id")
+	var b strings.Builder
+	fmt.Fprintf(&b, ", wr_id: %d", id)
+	if value := trace.ValueOf(posted, "imm_data"); value != nil {
+		fmt.Fprintf(&b, ", imm: %d", trace.NumberOf(posted, "imm_data"))
+	}
+	for _, flag := range []string{"FENCE", "INLINE", "SIGNALED", "SOLICITED"} {
+		if trace.HasFlag(flags, flag) && (flag != "SOLICITED" || verb == "post_send") {
+			fmt.Fprintf(&b, ", %s: true", strings.ToLower(flag))
+		}
+	}
+	switch opcode {
+	case "ATOMIC_CMP_AND_SWP":
+		fmt.Fprintf(&b, ", op: CMP_AND_SWP, compare: %d, swap: %d", trace.NumberOf(posted, "compare"),
+			trace.NumberOf(posted, "swap"))
+	case "ATOMIC_FETCH_AND_ADD":
+		fmt.Fprintf(&b, ", op: FETCH_AND_ADD, add: %d", trace.NumberOf(posted, "add"))
+	}
+	remote, key := trace.NumberOf(posted, "remote_addr"), trace.NumberOf(posted, "rkey")
+	isRemote := trace.ValueOf(posted, "remote_addr") != nil
+	sent := &request{id: id, over: call.Failed()}
+	p.queue(call.Start, func() { e.sends = append(e.sends, sent) })
+	options := b.String()
+	p.do(call, func() string {
+		where := ""
+		if isRemote {
+			direction := "to"
+			if verb == "post_read" {
+				direction = "from"
+			}
+			where = fmt.Sprintf(", %s: %s", direction, p.memory(remote, key))
+		}
+		return fmt.Sprintf("%s: {ep: %s, %s%s%s}%s", verb, e.name, buffers, where, options, sent.leftovers())
+	})
+}
+
+// memory is memory of a peer.
+func (r *Recorder) memory(address, key uint64) string {
+	in := r.inRemote(key, address)
+	if in == nil {
+		return fmt.Sprintf("{addr: %d, rkey: %d}", address, key) // it was wrong, or is not of these programs
+	}
+	of := in.process.name + "." + in.name
+	return fmt.Sprintf("{addr: $(%s.addr + %d), rkey: $(%s.rkey)}", of, address-in.address, of)
+}
+
+func (p *process) receive(call *trace.Call) {
+	e := p.endpoint(call, "qp")
+	if e == nil {
+		return
+	}
+	for _, posted := range call.Requests() {
+		buffers, known := p.segments(posted, false)
+		if !known {
+			p.lacks("a receive with memory outside of its region")
+			continue
+		}
+		id := trace.NumberOf(posted, "wr_id")
+		receive := &request{id: id, over: call.Failed()}
+		p.queue(call.Start, func() { e.receives = append(e.receives, receive) })
+		p.do(call, func() string {
+			return fmt.Sprintf("post_recv: {ep: %s, %s, wr_id: %d}%s", e.name, buffers, id, receive.leftovers())
+		})
+	}
+}
+
+func (p *process) poll(call *trace.Call) {
+	for _, completion := range call.Completions() {
+		e := p.queuePair(trace.NumberOf(completion, "qp_num"))
+		if e == nil {
+			p.lacks("a completion of a queue pair that was not recorded")
+			continue
+		}
+		p.taken(call, e, completion)
+	}
+}
+
+// queuePair is the endpoint with the queue pair of that number.
+func (p *process) queuePair(number uint64) *endpoint {
+	if e := p.queuePairs[number]; e != nil && e.hasQueues && !e.destroyed {
+		return e
+	}
+	return nil
+}
+
+// taken is a completion that the program has taken.
+func (p *process) taken(call *trace.Call, e *endpoint, completion trace.Struct) {
+	status, opcode := trace.WordOf(completion, "status"), trace.WordOf(completion, "opcode")
+	id := trace.NumberOf(completion, "wr_id")
+	queue, expected := "send", fmt.Sprintf("wr_id: %d, opcode: %s", id, opcode)
+	switch {
+	case status != "SUCCESS": // which has no opcode (ibv_poll_cq(3))
+		expected = fmt.Sprintf("wr_id: %d, status: %s", id, status)
+	case strings.HasPrefix(opcode, "RECV"):
+		queue = "recv"
+		expected += fmt.Sprintf(", byte_len: %d", trace.NumberOf(completion, "byte_len"))
+	}
+	if trace.ValueOf(completion, "imm_data") != nil {
+		expected += fmt.Sprintf(", imm_data: %d", trace.NumberOf(completion, "imm_data"))
+	}
+	p.queue(call.End, func() {
+		if status != "SUCCESS" && !waits(e.sends, id) {
+			queue = "recv"
+		}
+		if queue == "recv" {
+			e.receives = retire(e.receives, id)
+		} else {
+			e.sends = retire(e.sends, id)
+		}
+	})
+	p.wait(call, func() string {
+		return fmt.Sprintf("poll: {ep: %s, cq: %s}, expect: {%s}", e.name, queue, expected)
+	})
+}
+
+// leftovers permits a completion that the program did not take.
+func (r *request) leftovers() string {
+	if r.over {
+		return ""
+	}
+	return ", leftovers: ignore"
+}
+
+// waits reports whether a request with that wr_id has not completed.
+func waits(requests []*request, id uint64) bool {
+	return slices.ContainsFunc(requests, func(each *request) bool { return each.id == id && !each.over })
+}
+
+// retire ends the first request with that wr_id and those before it, which have completed too.  It returns the others.
+func retire(requests []*request, id uint64) []*request {
+	at := slices.IndexFunc(requests, func(each *request) bool { return each.id == id && !each.over })
+	for _, each := range requests[:at+1] {
+		each.over = true
+	}
+	return requests[at+1:]
+}

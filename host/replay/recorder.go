@@ -1,0 +1,316 @@
+// Package replay makes a scenario of the calls that programs made.  It has the same connections, queue pairs, regions,
+// work requests and events, in an order that their causes allow.  `rdmarun run` repeats it on any device.
+//
+// The data of messages is not recorded, only their lengths. Pauses are steps if they are asked for.
+package replay
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"rdmarun/host/printable"
+	"rdmarun/host/trace"
+)
+
+// maxSteps bounds a scenario, and what is kept of programs with it.
+const maxSteps = 20_000
+
+// Recorder takes the calls of one or several programs, and writes a scenario that repeats them.
+type Recorder struct {
+	// Pauses is from which duration on a time without a call becomes a step; 0: never.
+	Pauses time.Duration
+
+	processes []*process
+	byPID     map[int]*process
+	// raw are the queue pairs without an id, by their numbers, which two devices may give out both.
+	raw       map[uint64][]*endpoint
+	steps     []step
+	queued    []queued
+	listeners []*endpoint
+	// connects and requests are ids that connect, and those of the requests that came, in their order.
+	connects, requests []*endpoint
+	// missing counts what the scenario does not have, by its reason.
+	missing map[string]int
+	dropped int // calls after maxSteps
+}
+
+// step is a step of the scenario.
+type step struct {
+	at time.Duration
+	// begin and end are those of its call.
+	begin, end time.Duration
+	role       *process
+	text       func() string // the step without its role, when all processes are known
+}
+
+// queued is what a post or a completion does to the queues of requests.  A completion may be taken before the post has
+// returned, so this waits until all calls are known.
+type queued struct {
+	at time.Duration
+	do func()
+}
+
+// process is a process, which becomes a role.
+type process struct {
+	*Recorder
+	pid     int
+	program string
+	name    string // of the role, when all processes are known
+	regions []*region
+	// inline is the size of the buffer for data that no region has.
+	inline uint64
+	// endpoints are those by the names that a trace has for ids and queue pairs; several may be the same one.
+	endpoints map[string]*endpoint
+	// queuePairs are the last endpoints with a queue pair of a number.
+	queuePairs map[uint64]*endpoint
+	made       int
+}
+
+// endpoint is an id with its queue pair.
+type endpoint struct {
+	process     *process
+	name        string
+	synchronous bool
+	hasQueues   bool
+	destroyed   bool
+	number      uint64 // of its queue pair; hasNumber sets it
+	port        uint16 // that it connects to, or is bound to
+	// peerNumber is the number of the queue pair that a request came from; 0: it is not known.
+	peerNumber uint64
+	// connect and established are the steps with these, and listened and ended the times of the listener.
+	connect, established int
+	listened, ended      time.Duration
+	// raw is set for a queue pair that was made without an id.
+	raw      bool
+	sends    []*request
+	receives []*request
+}
+
+// request is a work request.
+type request struct {
+	id   uint64
+	over bool // the program has taken its completion, or a later one
+}
+
+// NewRecorder returns a recorder without calls.
+func NewRecorder() *Recorder {
+	return &Recorder{byPID: map[int]*process{}, raw: map[uint64][]*endpoint{}, missing: map[string]int{}}
+}
+
+// handlers are the calls that become steps.
+var handlers = map[string]func(*process, *trace.Call){
+	"rdma_create_id":     (*process).createID,
+	"rdma_create_ep":     (*process).createEndpoint,
+	"rdma_bind_addr":     (*process).bind,
+	"rdma_listen":        (*process).listen,
+	"rdma_resolve_addr":  (*process).resolveAddress,
+	"rdma_resolve_route": (*process).resolveRoute,
+	"rdma_create_qp":     (*process).createQueuePair,
+	"rdma_create_qp_ex":  (*process).createQueuePair,
+	"ibv_create_qp":      (*process).createRaw,
+	"ibv_create_qp_ex":   (*process).createRaw,
+	"ibv_modify_qp":      (*process).modify,
+	"rdma_connect":       (*process).connect,
+	"rdma_accept":        (*process).accept,
+	"rdma_reject":        (*process).reject,
+	"rdma_establish":     (*process).establish,
+	"rdma_get_request":   (*process).getRequest,
+	"rdma_get_cm_event":  (*process).event,
+	"rdma_disconnect":    (*process).disconnect,
+	"rdma_destroy_qp":    (*process).destroyQueuePair,
+	"ibv_destroy_qp":     (*process).destroyQueuePair,
+	"rdma_destroy_id":    (*process).destroy,
+	"rdma_destroy_ep":    (*process).destroy,
+	"ibv_reg_mr":         (*process).register,
+	"ibv_reg_mr_iova":    (*process).register,
+	"ibv_reg_mr_iova2":   (*process).register,
+	"ibv_post_send":      (*process).send,
+	"ibv_wr_complete":    (*process).send,
+	"ibv_post_recv":      (*process).receive,
+	"ibv_poll_cq":        (*process).poll,
+	"ibv_start_poll":     (*process).poll,
+	"exit":               (*process).exit,
+}
+
+// isUnneeded reports whether a call is left out: a scenario has no need of it, or does it by itself.
+func isUnneeded(call *trace.Call) bool {
+	switch call.Group {
+	case "device", "process":
+		return true
+	}
+	for _, word := range []string{
+		"channel", "addrinfo", "_pd", "create_cq", "destroy_cq", "cq_event", "req_notify", "ack_",
+		"dereg_mr", "query_", "resize_cq", "qp_to_qp_ex", "get_src_port", "get_dst_port", "set_option", "migrate_id",
+	} {
+		if strings.Contains(call.Name, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// Take takes a call, in the order of their ends.
+func (r *Recorder) Take(call *trace.Call) {
+	if call.Note != "" || call.Nested || call.Unfinished {
+		return
+	}
+	handler := handlers[call.Name]
+	switch {
+	case handler == nil && isUnneeded(call):
+	case handler == nil:
+		r.missing[call.Name]++
+	case len(r.steps) >= maxSteps:
+		r.dropped++
+	default:
+		handler(r.process(call.Process), call)
+	}
+}
+
+// process is the process with that number.
+func (r *Recorder) process(pid int) *process {
+	if p := r.byPID[pid]; p != nil {
+		return p
+	}
+	name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)) // it may have ended
+	p := &process{
+		Recorder: r, pid: pid, program: printable.Brief(strings.TrimSpace(string(name)), 16),
+		endpoints: map[string]*endpoint{}, queuePairs: map[uint64]*endpoint{},
+	}
+	r.byPID[pid] = p
+	r.processes = append(r.processes, p)
+	return p
+}
+
+// do adds a step that begins something: it comes in the order of the begins of calls.
+func (p *process) do(call *trace.Call, text func() string) { p.add(call.Start, call, text) }
+
+// wait adds a step that waits for something: it comes in the order of the ends.
+func (p *process) wait(call *trace.Call, text func() string) { p.add(call.End, call, text) }
+
+func (p *process) add(at time.Duration, call *trace.Call, text func() string) {
+	if call.Failed() {
+		whole := text
+		text = func() string { return whole() + ", expect: {errno: " + trace.ErrnoName(int(call.Errno)) + "}" }
+	}
+	p.steps = append(p.steps, step{at: at, begin: call.Start, end: call.End, role: p, text: text})
+}
+
+// queue has something done to the queues of requests, in the order of those times.
+func (r *Recorder) queue(at time.Duration, do func()) { r.queued = append(r.queued, queued{at, do}) }
+
+// match finds the request of each completion.
+func (r *Recorder) match() {
+	slices.SortStableFunc(r.queued, func(a, b queued) int { return cmp.Compare(a.at, b.at) })
+	for _, each := range r.queued {
+		each.do()
+	}
+	r.queued = nil
+}
+
+// lacks notes that the scenario does not have something.
+func (p *process) lacks(reason string) { p.missing[reason]++ }
+
+// newEndpoint is an endpoint under the names that the trace has for it.
+func (p *process) newEndpoint(names ...string) *endpoint {
+	p.made++
+	e := &endpoint{
+		process: p, name: fmt.Sprintf("ep%d", p.made), connect: none, established: none, ended: math.MaxInt64,
+	}
+	for _, name := range names {
+		if name != "" {
+			p.endpoints[name] = e
+		}
+	}
+	return e
+}
+
+// hasNumber notes the number of the queue pair of an endpoint.
+func (p *process) hasNumber(e *endpoint, number uint64) {
+	e.hasQueues, e.number = true, number
+	p.queuePairs[number] = e
+}
+
+// endpoint is that of an id or a queue pair of a call; nil, and noted, if it is not known.
+func (p *process) endpoint(call *trace.Call, kind string) *endpoint {
+	e := p.endpoints[trace.ObjectOf(call.Arguments, kind)]
+	if e == nil {
+		p.lacks(call.Name + " of an object that was not recorded")
+	}
+	return e
+}
+
+// name gives each process the name of its role.
+func (r *Recorder) name() {
+	servers := map[*process]bool{}
+	for _, listener := range r.listeners {
+		servers[listener.process] = true
+	}
+	kinds := map[string][]*process{}
+	for _, p := range r.processes {
+		kind := "client"
+		if servers[p] {
+			kind = "server"
+		}
+		kinds[kind] = append(kinds[kind], p)
+	}
+	for kind, members := range kinds {
+		for i, p := range members {
+			p.name = kind
+			if len(members) > 1 {
+				p.name = fmt.Sprintf("%s%d", kind, i+1)
+			}
+		}
+	}
+}
+
+// none is a step that there is not.
+const none = -1
+
+// ordered are the steps in an order that causes allow: a wait comes after what it waits for.
+func (r *Recorder) ordered() []step {
+	steps, requests := slices.Clone(r.steps), slices.Clone(r.requests)
+	for _, id := range r.connects {
+		if id.established == none {
+			continue
+		}
+		// A connect that began too early was repeated by the connection manager until it found the listener.
+		if since := r.listening(id.port, steps[id.connect].at); since > 0 {
+			steps[id.connect].at = since + 1
+		}
+		// The event of the active side has the connection manager send the RTU, for which the passive side waits.
+		at := slices.IndexFunc(requests, id.made)
+		if at < 0 {
+			continue
+		}
+		if waits := requests[at].established; waits != none {
+			steps[waits].at = max(steps[waits].at, steps[id.established].at+1)
+		}
+		requests = slices.Delete(requests, at, at+1)
+	}
+	slices.SortStableFunc(steps, func(a, b step) int { return cmp.Compare(a.at, b.at) })
+	return steps
+}
+
+// listening is when the first listener of a port began after a time; 0 if there was one at that time.
+func (r *Recorder) listening(port uint16, at time.Duration) (since time.Duration) {
+	for _, listener := range r.listeners {
+		switch {
+		case listener.port != port:
+		case listener.listened <= at && at <= listener.ended:
+			return 0
+		case listener.listened > at && (since == 0 || listener.listened < since):
+			since = listener.listened
+		}
+	}
+	return since
+}
+
+// made reports whether a connect may have made a request: the request names its queue pair, or does not say.
+func (e *endpoint) made(request *endpoint) bool {
+	return request.port == e.port && (request.peerNumber == e.number || request.peerNumber == 0)
+}

@@ -1,0 +1,218 @@
+package trace
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// The layout of a ring, as rdmacore/trace/ring.h has it.
+const (
+	magic      = 0x6563617274616d64
+	version    = 2
+	headerSize = 4096
+	ringSize   = 4 << 20
+	tailOffset = 128
+	headOffset = 256
+	lostOffset = 384
+	fixedSize  = 72 // of a record, without its words
+	maxWords   = 2048
+	frames     = 3 // of a site
+)
+
+// kind is what a record is about.
+type kind uint8
+
+const (
+	kindEnter kind = iota + 1
+	kindCall
+	kindData
+	kindPolls
+	kindClock
+	kindUnseen
+	kindImage
+	kindFork
+)
+
+// Flags of a record.
+const (
+	flagCommitted = 1
+	flagNested    = 2
+	flagTruncated = 4
+	flagInHandler = 8
+)
+
+// raw is a record as the process wrote it, with its times converted.
+type raw struct {
+	kind       kind
+	flags      uint8
+	number     uint16
+	thread     uint32
+	errno      int32
+	start, end int64 // nanoseconds of CLOCK_MONOTONIC
+	result     int64
+	folded     uint64
+	site       [frames]uint64
+	words      []uint64
+	unfinished bool // the process died within the call
+}
+
+// ring reads the records of one process. The process has the memory as well, and may write anything at any time. So
+// each number is read once, and checked before it is used. The memory cannot shrink, because the file is sealed.
+type ring struct {
+	memory []byte
+	data   []byte
+	head   uint64
+	lost   uint64 // as the process has counted them
+	clock  clock
+	parent uint32
+	buffer []byte
+}
+
+var errDamaged = errors.New("the program has overwritten its ring")
+
+// openRing maps the memory file of a process.
+func openRing(file int, table uint32) (*ring, error) {
+	seals, err := unix.FcntlInt(uintptr(file), unix.F_GET_SEALS, 0)
+	if err != nil || seals&unix.F_SEAL_SHRINK == 0 {
+		return nil, errors.New("its ring is no sealed memory")
+	}
+	var status unix.Stat_t
+	if err := unix.Fstat(file, &status); err != nil {
+		return nil, fmt.Errorf("its ring: %w", err)
+	}
+	if status.Size != headerSize+ringSize {
+		return nil, fmt.Errorf("its ring has %d bytes", status.Size)
+	}
+	memory, err := unix.Mmap(file, 0, headerSize+ringSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("map its ring: %w", err)
+	}
+	r := &ring{memory: memory, data: memory[headerSize:]}
+	at := binary.NativeEndian
+	if at.Uint64(memory) != magic || at.Uint32(memory[8:]) != version || at.Uint32(memory[12:]) != table {
+		r.close()
+		return nil, errors.New("its library is of another version of rdmarun")
+	}
+	r.parent = at.Uint32(memory[20:])
+	for i := range 2 {
+		from := memory[32+16*i:]
+		r.clock.add(at.Uint64(from), at.Uint64(from[8:]))
+	}
+	return r, nil
+}
+
+func (r *ring) close() { _ = unix.Munmap(r.memory) }
+
+func (r *ring) word(offset int) *uint64 { return (*uint64)(unsafe.Pointer(&r.memory[offset])) }
+
+// newlyLost is how many records the process could not write since the last call.
+func (r *ring) newlyLost() uint64 {
+	now := atomic.LoadUint64(r.word(lostOffset))
+	if now <= r.lost || now > 1<<48 {
+		return 0
+	}
+	lost := now - r.lost
+	r.lost = now
+	return lost
+}
+
+// next returns the next record; nil when there is none yet. When the process has ended, a record that it has not
+// finished is returned, too.
+func (r *ring) next(ended bool) (*raw, error) {
+	tail := atomic.LoadUint64(r.word(tailOffset))
+	available := tail - r.head
+	if available == 0 {
+		return nil, nil
+	}
+	if available > ringSize || available%8 != 0 {
+		return nil, errDamaged
+	}
+	at := r.head % ringSize
+	state := atomic.LoadUint64(r.word(headerSize + int(at)))
+	size, flags := uint64(uint32(state)), uint8(state>>40)
+	if flags&flagCommitted == 0 && (!ended || state == 0) {
+		return nil, nil
+	}
+	if size < fixedSize || size > available || size%8 != 0 || size > fixedSize+8*maxWords {
+		return nil, errDamaged
+	}
+	bytes := r.take(at, size)
+	r.head += size
+	atomic.StoreUint64(r.word(headOffset), r.head)
+
+	record := &raw{
+		kind: kind(state >> 32), flags: flags, number: uint16(state >> 48), unfinished: flags&flagCommitted == 0,
+		words: make([]uint64, (size-fixedSize)/8),
+	}
+	get := binary.NativeEndian
+	record.thread = get.Uint32(bytes[8:])
+	record.errno = int32(get.Uint32(bytes[12:]))
+	record.result = int64(get.Uint64(bytes[32:]))
+	record.folded = get.Uint64(bytes[40:])
+	for i := range record.site {
+		record.site[i] = get.Uint64(bytes[48+8*i:])
+	}
+	for i := range record.words {
+		record.words[i] = get.Uint64(bytes[fixedSize+8*i:])
+	}
+	start, end := get.Uint64(bytes[16:]), get.Uint64(bytes[24:])
+	if record.kind == kindClock && len(record.words) > 0 && !record.unfinished {
+		r.clock.add(end, record.words[0])
+	}
+	record.start, record.end = r.clock.at(start), r.clock.at(end)
+	return record, nil
+}
+
+// take copies a record, and fills its place with zeros: the next record there has a state of 0 until it is written.
+func (r *ring) take(at, size uint64) []byte {
+	if uint64(cap(r.buffer)) < size {
+		r.buffer = make([]byte, size)
+	}
+	bytes := r.buffer[:size]
+	first := r.data[at:min(at+size, ringSize)]
+	rest := r.data[:size-uint64(len(first))]
+	copy(bytes, first)
+	copy(bytes[len(first):], rest)
+	clear(first)
+	clear(rest)
+	return bytes
+}
+
+// clock converts the ticks of a process to nanoseconds of CLOCK_MONOTONIC, by pairs that it has read together.
+type clock struct {
+	first, last [2]uint64
+	rate        float64 // nanoseconds per tick
+}
+
+// leastSpan is the time between two pairs from which on they say how long a tick is.
+const leastSpan = 50_000
+
+func (c *clock) add(ticks, nanoseconds uint64) {
+	if c.rate == 0 && c.first[1] == 0 {
+		c.first, c.last, c.rate = [2]uint64{ticks, nanoseconds}, [2]uint64{ticks, nanoseconds}, 1
+		return
+	}
+	if nanoseconds < c.first[1]+leastSpan || ticks <= c.first[0] || nanoseconds < c.last[1] || nanoseconds > 1<<62 {
+		return
+	}
+	rate := float64(nanoseconds-c.first[1]) / float64(ticks-c.first[0])
+	if rate < 1e-3 || rate > 1e3 {
+		return // no counter has that
+	}
+	c.last, c.rate = [2]uint64{ticks, nanoseconds}, rate
+}
+
+func (c *clock) at(ticks uint64) int64 {
+	if ticks == 0 {
+		return 0
+	}
+	return int64(c.last[1]) + int64(float64(int64(ticks-c.last[0]))*c.rate)
+}
+
+// isPending reports whether there is something to read, or that will be there once it is written.
+func (r *ring) isPending() bool { return atomic.LoadUint64(r.word(tailOffset)) != r.head }
