@@ -1,6 +1,7 @@
 package wasm
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -58,16 +59,11 @@ func (s *sourceMap) find(columns []uint64, begin func(column uint64) uint64) []s
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortFunc(order, func(a, b int) int {
-		if columns[a] < columns[b] {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(columns[a], columns[b]) })
 	found := make([]string, len(columns))
 	var last segment
-	passed := func(until int64) {
-		for ; len(order) > 0 && columns[order[0]] < uint64(until); order = order[1:] {
+	passed := func(here func(column uint64) bool) {
+		for ; len(order) > 0 && here(columns[order[0]]); order = order[1:] {
 			column := columns[order[0]]
 			if last.mapped && uint64(last.column) >= begin(column) {
 				found[order[0]] = s.location(last)
@@ -82,10 +78,10 @@ func (s *sourceMap) find(columns []uint64, begin func(column uint64) uint64) []s
 		if next.column < last.column {
 			return found // no map of a module
 		}
-		passed(next.column)
+		passed(func(column uint64) bool { return column < uint64(next.column) })
 		last, rest = next, after
 	}
-	passed(math.MaxInt64)
+	passed(func(uint64) bool { return true })
 	return found
 }
 

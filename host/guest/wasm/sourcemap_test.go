@@ -3,6 +3,7 @@ package wasm
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -138,6 +139,7 @@ func FuzzSourceMap(f *testing.F) {
 		mapOf([]string{"a"}, []segment{{column: 3, mapped: true}}), []byte{1, 2, 3, 0, 9, 1, 1, 0, 7, 2, 2, 255},
 		uint64(40),
 	)
+	f.Add("", []byte{1, 2, 3, 1}, uint64(math.MaxUint64)) // beyond every segment
 	f.Fuzz(func(t *testing.T, text string, changes []byte, column uint64) {
 		everywhere := func(uint64) uint64 { return 0 }
 		if source, err := parseSourceMap([]byte(text)); err == nil {

@@ -32,7 +32,7 @@ func (r *caseRun) list(ctx context.Context, steps []*compile.Step) error {
 // step runs a step.  Most steps are only an action; other keys of a step wrap the action.
 func (r *caseRun) step(ctx context.Context, step *compile.Step) error {
 	if ctx.Err() != nil {
-		return r.failed(step, "", "step", context.Cause(ctx))
+		return r.notBegun(step, context.Cause(ctx))
 	}
 	if step.If != nil {
 		wanted, err := step.If.Get(r.env)
@@ -49,6 +49,17 @@ func (r *caseRun) step(ctx context.Context, step *compile.Step) error {
 		}
 	}
 	return r.decorated(ctx, step)
+}
+
+// notBegun returns the failure of a step that the end of the run comes before.  It has the words of a step that the end
+// cuts off: on another host of a lab, the same step may have begun.
+func (r *caseRun) notBegun(step *compile.Step, cause error) error {
+	call, is := step.Action.(*compile.Call)
+	if !is {
+		return r.failed(step, "", "step", cause)
+	}
+	role, _, _ := r.enterRole(call.Role) // a step whose role is unknown does not begin either
+	return r.failed(step, role, call.Verb.Name, cause)
 }
 
 // decorated runs a step with the keys around its action.

@@ -2,6 +2,7 @@ package exec_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -85,14 +86,20 @@ func (r *results) fails(t *testing.T, want record.Failure) {
 	}
 }
 
-// runText runs a file with one case on soft, and sees to it that nothing of it is left.
-func runText(t *testing.T, text string, config scenario.RunConfig) *results {
+// write returns the path of a new file with a text.
+func write(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "case.yaml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	checked := scenario.Check([]string{path}, scenario.Params{})
+	return path
+}
+
+// runText runs a file with one case on soft, and sees to it that nothing of it is left.
+func runText(t *testing.T, text string, config scenario.RunConfig) *results {
+	t.Helper()
+	checked := scenario.Check([]string{write(t, text)}, scenario.Params{})
 	if checked.Errors.Len() > 0 {
 		t.Fatal(checked.Errors.Sorted())
 	}
@@ -217,5 +224,39 @@ func TestPath(t *testing.T) {
 				t.Errorf("path %q, want that of the second step alone", path)
 			}
 		})
+	}
+}
+
+// cancelling ends the run when the first text is printed.
+type cancelling struct {
+	results
+	cancel context.CancelCauseFunc
+}
+
+func (c *cancelling) Record(each *record.Record) error {
+	if each.Kind == record.Output {
+		c.cancel(errors.New("interrupted (test)"))
+	}
+	return c.results.Record(each)
+}
+
+// TestInterruptedNames wants the same words from a step that the end of the run cuts off and from one that it comes
+// before: which of the two it is depends on the machine.
+func TestInterruptedNames(t *testing.T) {
+	const text = "rdmarun: v1\nroles: {client: {}}\nsteps:\n  - log: it waits\n  - {role: client, sleep: 10m}\n"
+	checked := scenario.Check([]string{write(t, text)}, scenario.Params{})
+	ctx, cancel := context.WithCancelCause(t.Context())
+	found := &cancelling{cancel: cancel}
+	config := scenario.RunConfig{
+		ProviderName: "soft", Open: scenario.OpenSoft, Consumers: []record.Consumer{found},
+	}
+	if _, err := scenario.Run(ctx, checked.Scenarios, config); err != nil {
+		t.Fatal(err)
+	}
+	if len(found.cases) != 1 || len(found.cases[0].Failures) != 1 {
+		t.Fatalf("%+v", found.cases)
+	}
+	if f := found.cases[0].Failures[0]; f.Role != "client" || f.Action != "sleep" || f.What != "interrupted (test)" {
+		t.Errorf("%s %s: %s", f.Role, f.Action, f.What)
 	}
 }
