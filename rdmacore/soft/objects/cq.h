@@ -76,6 +76,7 @@ struct soft_cq {
 	 */
 	_Atomic(struct soft_cq_ring *) ring;
 	struct soft_progress *progress; /* of the device */
+	struct soft_cq_legal *legal; /* NULL: no choice is ever made */
 	struct soft_cq_ring *spares;
 	struct soft_pd *pd; /* the parent domain of its creation, or NULL */
 	_Atomic unsigned int users; /* queue pairs; one that uses it for both halves counts twice */
@@ -90,7 +91,6 @@ struct soft_cq {
 	bool overflowed;
 	bool stamps; /* completions have time stamps */
 	struct soft_cq_moderation *moderation; /* NULL until ibv_modify_cq */
-	struct soft_cq_legal *legal; /* NULL: no choice is ever made */
 
 	struct soft_lock consumer_lock __attribute__((aligned(SOFT_CACHE_LINE)));
 	_Atomic uint32_t consumed;
@@ -98,6 +98,9 @@ struct soft_cq {
 	uint64_t current_stamp;
 	struct ibv_wc current; /* the completion that is shown; it has left the queue */
 };
+
+/* A poller reads them each time, also while producers write. */
+_Static_assert(offsetof(struct soft_cq, legal) < offsetof(struct soft_cq, lock), "not in the line of producers");
 
 int soft_poll_cq(struct ibv_cq *cq, int max, struct ibv_wc *wc);
 int soft_req_notify_cq(struct ibv_cq *cq, int solicited_only);
