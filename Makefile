@@ -115,7 +115,7 @@ go-test: guests languages javascript rdma-core bin/librdmarun-soft.so bin/librdm
 	$(Q)GO=$(GO) tools/go-test.sh -race -skip '$(COMPILING_TESTS)' -timeout 20m
 
 .PHONY: core-test
-core-test: core-test-address core-test-thread stress model ## tests of the C core without Go, with sanitizers
+core-test: core-test-instructions core-test-address core-test-thread stress model ## tests of the C core without Go, with sanitizers
 
 # Two at a time, each with its output in one piece: fuzzing is one thread.
 .PHONY: sanitize

@@ -85,6 +85,13 @@ $(foreach kind,address thread arm64,$(eval $(call core_test,$(kind))))
 build/core/plain/bench_%: rdmacore/bench/bench_%.c $(CORE_OBJECTS:%=build/core/plain/%) | setup
 	$(Q)$(CC) $(CORE_CFLAGS) $(KIND_plain) -o $@ $(filter %.c %.o,$^) $(CORE_LIBS)
 
+# Instructions of a message on the local link do not depend on the machine.  The limits leave 5 % for other compilers.
+.PHONY: core-test-instructions
+core-test-instructions: build/core/plain/bench_instructions ## a message on the local link takes no more instructions than before
+	$(Q)[ "$$(uname -m)" = x86_64 ] || { echo "not run: the limits are those of x86-64"; exit 0; }; \
+		$< | awk '{ limit = $$1 ~ /write/ ? 500 : 950; print ($$2 > limit ? "FAIL " : "ok   ") $$0 " (limit " limit ")" } \
+			$$2 > limit { failed = 1 } END { exit failed || NR != 2 }'
+
 # Random work of many threads, while objects and the device are removed.  Each program is built in each way and runs on
 # all processors and on one.  They take turns until the seconds are over, each turn with the next seed.
 STRESS_SECONDS ?= 36

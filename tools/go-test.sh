@@ -1,9 +1,13 @@
 #!/usr/bin/env bash
 # go-test.sh FLAGS...: go test FLAGS ./..., and the tests that fail once more, alone.
 #
-# Tests of processes, hosts and their clocks depend on how busy the machine is.  A test that fails, and passes alone,
-# fails nothing: the last lines name it, and it wants to be mended.  What fails twice fails.  There is no second try for
-# more than three tests, a data race, a panic, and a package that does not compile or does not end.
+# Tests of processes, hosts and their clocks depend on how busy the machine is.  The last lines name a test that fails
+# and then passes alone, and the run succeeds.  Fix such a test.  A test that fails twice fails the run.
+#
+# There is no second try:
+#  - after a data race or a panic
+#  - if a package does not compile or end
+#  - if more than three tests fail
 set -uo pipefail
 
 go=${GO:-go}
@@ -28,5 +32,5 @@ while read -r package test; do
 	echo "=== again, alone: $test of $package"
 	"$go" test "$@" -count=1 -run "^$test\$" "$package" || exit 1
 done <<<"$failed"
-echo "=== flaky, to be mended:"
+echo "=== flaky, to be fixed:"
 echo "$failed"

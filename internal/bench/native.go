@@ -15,6 +15,7 @@ import (
 // programs are those of rdmacore/bench.
 var programs = []string{
 	"bench_latency", "bench_rate", "bench_copy", "bench_connect", "bench_sim", "bench_udp", "bench_idle",
+	"bench_instructions",
 }
 
 // measureNative takes the rows of the C programs: lines of name, value, unit.

@@ -58,7 +58,7 @@ func (r *caseRun) notBegun(step *compile.Step, cause error) error {
 	if !is {
 		return r.failed(step, "", "step", cause)
 	}
-	role, _, _ := r.enterRole(call.Role) // a step whose role is unknown does not begin either
+	role, _, _ := r.enterRole(call.Role) // a step of an unknown role does not begin either
 	return r.failed(step, role, call.Verb.Name, cause)
 }
 

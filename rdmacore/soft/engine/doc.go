@@ -7,6 +7,7 @@
 // From the top; each calls only those below it.
 //
 //   - state: both halves enter a state
+//   - direct: requests that need neither queue nor packet
 //   - responder: executes requests of the peer
 //   - assembly: the responder's half of messages that are cut into packets
 //   - receive: the receives that messages use
@@ -18,7 +19,8 @@
 //   - answer: beginnings of responses, and NAKs
 //   - atomic: atomics
 //   - request: the packet of a send request
-//   - calls: the functions of all but answer and segment
+//   - completion: completions of send requests
+//   - calls: the functions of all but answer, completion, direct and segment
 package engine
 
 // #cgo CFLAGS: -I${SRCDIR}/../.. -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror

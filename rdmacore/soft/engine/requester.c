@@ -4,9 +4,9 @@
 #include <stdlib.h>
 
 #include "soft/capture/capture.h"
+#include "soft/engine/completion.h"
 #include "soft/engine/segment.h"
 #include "soft/objects/ah.h"
-#include "soft/objects/cq.h"
 #include "soft/objects/device.h"
 #include "soft/objects/mw.h"
 #include "soft/objects/pd.h"
@@ -91,27 +91,6 @@ static void check_drained(struct soft_qp *qp)
 	soft_async_raise(qp->ibv.context, &qp->events[SOFT_QP_DRAINED_EVENT]);
 }
 
-static void push_completion(struct soft_qp *qp, const struct soft_send_wqe *wqe, enum ibv_wc_status status)
-{
-	struct soft_cq *cq = soft_cq(qp->ibv.send_cq);
-	struct soft_cqe *entry = soft_cq_begin(cq);
-
-	if (entry) {
-		entry->wc = (struct ibv_wc){
-			.wr_id = wqe->wr_id,
-			.status = status,
-			.opcode = (enum ibv_wc_opcode)soft_request_kinds[wqe->opcode].completion,
-			.byte_len = wqe->length,
-			.qp_num = qp->ibv.qp_num,
-		};
-		soft_cq_end(cq, entry, status != IBV_WC_SUCCESS);
-	} else if (status != IBV_WC_WR_FLUSH_ERR) {
-		/* A queue pair that loses a completion must fail (IBTA 10.10.2.2). */
-		atomic_store_explicit(&qp->state, IBV_QPS_ERR, memory_order_relaxed);
-		soft_async_raise_once(qp->ibv.context, &qp->events[SOFT_QP_FATAL_EVENT]);
-	}
-}
-
 /* Complete the oldest request. */
 static inline void complete(struct soft_qp *qp, enum ibv_wc_status status)
 {
@@ -119,7 +98,7 @@ static inline void complete(struct soft_qp *qp, enum ibv_wc_status status)
 	struct soft_send_wqe *wqe = soft_send_wqe(requester, requester->completed);
 
 	if (status != IBV_WC_SUCCESS || qp->signal_all || wqe->flags & IBV_SEND_SIGNALED)
-		push_completion(qp, wqe, status);
+		soft_completion_push(qp, wqe->wr_id, wqe->opcode, wqe->length, status);
 	release(qp, wqe);
 	if (wqe->traits & SOFT_RESPONDS && requester->completed != requester->transmitted)
 		requester->responding--;

@@ -63,6 +63,11 @@ static inline void soft_pass_count(struct soft_pass *pass, uint64_t length)
  * made its receiver fail. requester.lock is held.
  */
 void soft_link_local_send(struct soft_qp *qp, struct soft_pass *pass);
+/*
+ * Execute the first requests of a list at once, without the send queue (soft/engine/direct.h), and remove them from
+ * the list. True if none is left, and there is nothing to transmit. requester.lock is held; qp->direct is set.
+ */
+bool soft_link_pass(struct soft_qp *qp, struct ibv_send_wr **wr);
 /* The other end of the connection in this process, which qp->peer refers to; NULL: none. requester.lock is held. */
 struct soft_qp *soft_link_peer(struct soft_qp *qp);
 

@@ -2,12 +2,14 @@
 
 #include "soft/base/fabric.h"
 #include "soft/capture/capture.h"
-#include "soft/engine/calls.h"
+#include "soft/engine/direct.h"
 #include "soft/objects/ah.h"
 #include "soft/objects/device.h"
 #include "soft/objects/multicast.h"
 #include "soft/objects/qp.h"
 #include "soft/wire/datagram.h"
+
+#define PASS_WORK (UINT64_C(1) << 30) /* bytes that requests copy without the send queue, in one call */
 
 /*
  * The queue pair with that number at that address, which qp->peer refers to for the next packet; NULL if there is
@@ -126,6 +128,38 @@ static inline void await_completion(const struct soft_qp *peer)
 {
 	if (peer->ibv.send_cq == peer->ibv.recv_cq)
 		soft_qp_await_sender(peer);
+}
+
+/* A list has no more requests than the send queue has room for; post.c rejects the rest. */
+bool soft_link_pass(struct soft_qp *qp, struct ibv_send_wr **wr)
+{
+	struct soft_qp *peer = qp->peer;
+	uint32_t before = qp->requester.completed;
+	uint64_t work = 0;
+	bool more, passed = false;
+
+	soft_lock_expect(&qp->requester.lock);
+	if (!*wr || !peer || !soft_direct_is_idle(qp) || soft_faults_active(&soft_qp_device(qp)->fabric->faults))
+		return false;
+	soft_lock_take(&peer->responder.lock);
+	more = soft_direct_is_ready(qp, peer);
+	if (more)
+		await_completion(peer);
+	while (more) {
+		set_sending(qp, true);
+		more = soft_direct_execute(qp, peer, *wr);
+		set_sending(qp, false);
+		if (!more)
+			break;
+		work += (*wr)->sg_list->length;
+		*wr = (*wr)->next;
+		more = soft_qp_state(qp) == IBV_QPS_RTS && !peer->responder.failed;
+		passed = more && !*wr;
+		more = more && *wr && work < PASS_WORK && qp->requester.posted - before < qp->requester.size &&
+		       !soft_lock_is_wanted(&qp->requester.lock) && !soft_lock_is_wanted(&peer->responder.lock);
+	}
+	soft_lock_release(&peer->responder.lock);
+	return passed;
 }
 
 /*

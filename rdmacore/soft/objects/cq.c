@@ -17,25 +17,24 @@ bool soft_cq_progress(struct soft_cq *cq)
 	return !soft_cq_looks_empty(cq);
 }
 
-int soft_poll_cq(struct ibv_cq *ibv_cq, int max, struct ibv_wc *wc)
+/* Whether a poll finds no completion, after the link was let receive. */
+static inline bool is_empty(struct soft_cq *cq)
 {
-	struct soft_cq *cq = soft_cq(ibv_cq);
+	return soft_cq_looks_empty(cq) && (!cq->progress || !soft_cq_progress(cq));
+}
+
+/* Poll up to max completions; returns how many. */
+static inline __attribute__((always_inline)) int take(struct soft_cq *cq, int max, struct ibv_wc *wc)
+{
 	struct soft_cq_ring *ring;
 	struct soft_cqe *entry;
 	uint32_t index;
-	int polled = 0, limit = max;
+	int polled = 0;
 
-	if (max < 0)
-		return -EINVAL;
-	if (soft_cq_looks_empty(cq) && (!cq->progress || !soft_cq_progress(cq)) &&
-	    (!cq->legal || !soft_cq_legal_hurry(cq)))
-		return 0;
 	soft_lock_take(&cq->consumer_lock);
-	if (cq->legal)
-		limit = soft_cq_legal_limit(cq, max);
 	index = atomic_load_explicit(&cq->consumed, memory_order_relaxed);
 	ring = atomic_load_explicit(&cq->ring, memory_order_relaxed);
-	while (polled < limit) {
+	while (polled < max) {
 		entry = &ring->entries[index & ring->mask];
 		if (atomic_load_explicit(&entry->lap, memory_order_acquire) != soft_cq_lap(ring, index))
 			break;
@@ -45,11 +44,34 @@ int soft_poll_cq(struct ibv_cq *ibv_cq, int max, struct ibv_wc *wc)
 	}
 	atomic_store_explicit(&cq->consumed, index, memory_order_release);
 	soft_lock_release(&cq->consumer_lock);
+	return polled;
+}
+
+/* The same with legal choices. */
+static __attribute__((noinline)) int poll_legally(struct soft_cq *cq, int max, struct ibv_wc *wc)
+{
+	int limit, polled;
+
+	if (is_empty(cq) && !soft_cq_legal_hurry(cq))
+		return 0;
+	limit = soft_cq_legal_limit(cq, max);
+	polled = take(cq, limit, wc);
 	if (limit < max && polled == limit)
 		soft_cq_legal_left(cq);
-	if (cq->legal && polled)
+	if (polled)
 		soft_cq_legal_polled(cq);
 	return polled;
+}
+
+int soft_poll_cq(struct ibv_cq *ibv_cq, int max, struct ibv_wc *wc)
+{
+	struct soft_cq *cq = soft_cq(ibv_cq);
+
+	if (max < 0)
+		return -EINVAL;
+	if (cq->legal)
+		return poll_legally(cq, max, wc);
+	return is_empty(cq) ? 0 : take(cq, max, wc);
 }
 
 /*

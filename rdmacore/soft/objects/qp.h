@@ -167,6 +167,7 @@ struct soft_qp {
 	bool signal_all : 1;
 	bool mcast_loopback : 1; /* receives the multicasts that it sends */
 	bool has_builder : 1; /* ibv_qp_to_qp_ex returns it */
+	bool direct : 1; /* a reliable connection on the local link: requests may skip its queue (soft_link_pass) */
 	uint8_t xrc; /* enum soft_xrc */
 	struct soft_device *device;
 	struct soft_srq *srq; /* the source of its receives; NULL: its own queue */

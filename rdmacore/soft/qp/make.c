@@ -43,6 +43,8 @@ struct soft_qp *soft_qp_make(const struct soft_qp *like)
 	qp->legal.credits = device->link && soft_legal_choose(&qp->legal.draws, CORE_LEGAL_ACK_CREDITS);
 	if (device->link && !(qp->segmentation = soft_segmentation_create(device->link, device->link->route_size)))
 		goto release_qp;
+	qp->direct = qp->service == SOFT_RELIABLE_CONNECTION && qp->xrc == SOFT_NO_XRC && !qp->segmentation &&
+		     !device->legal;
 	if (soft_requester_init(qp) || soft_responder_init(qp))
 		goto release_qp;
 	if (soft_timer_register(&device->fabric->timers, &qp->timer, soft_transmit_expire))

@@ -86,7 +86,8 @@ static bool fill_operation(struct soft_qp *qp, const struct ibv_send_wr *wr, str
 	}
 }
 
-static int append_send(struct soft_qp *qp, const struct ibv_send_wr *wr)
+/* before: requester.completed before the first request of the list. What has completed since still takes room. */
+static int append_send(struct soft_qp *qp, const struct ibv_send_wr *wr, uint32_t before)
 {
 	struct soft_requester *requester = &qp->requester;
 	struct soft_send_wqe *wqe;
@@ -94,7 +95,7 @@ static int append_send(struct soft_qp *qp, const struct ibv_send_wr *wr)
 
 	if (!acceptable(qp, wr, &length))
 		return EINVAL;
-	if (soft_send_queue_is_full(requester))
+	if (requester->posted - before == requester->size)
 		return ENOMEM;
 	wqe = soft_send_begin(requester, requester->posted, wr->wr_id, wr->opcode, wr->send_flags);
 	wqe->length = (uint32_t)length;
@@ -126,17 +127,13 @@ void soft_post_commit(struct soft_qp *qp)
 	soft_transmit(qp);
 }
 
-int soft_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+/* Post the rest of a list, which may be empty. Called with the locks of posting held; releases them. */
+static int post(struct soft_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad, uint32_t before)
 {
-	struct soft_qp *qp = soft_qp(ibv_qp);
-	int result;
+	int result = soft_send_error(qp);
 
-	if (qp->has_builder)
-		soft_lock_take(&qp->builder.lock);
-	soft_lock_take(&qp->requester.lock);
-	result = soft_send_error(qp);
 	while (wr && !result) {
-		result = append_send(qp, wr);
+		result = append_send(qp, wr, before);
 		if (!result)
 			wr = wr->next;
 	}
@@ -149,6 +146,25 @@ int soft_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr, struct ibv_sen
 	/* Accepted requests are sent even if a later one was rejected. */
 	soft_post_commit(qp);
 	return result;
+}
+
+int soft_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	struct soft_qp *qp = soft_qp(ibv_qp);
+	uint32_t before;
+
+	if (qp->has_builder)
+		soft_lock_take(&qp->builder.lock);
+	soft_lock_take(&qp->requester.lock);
+	before = qp->requester.completed;
+	if (!qp->direct || !soft_link_pass(qp, &wr))
+		return post(qp, wr, bad, before);
+	if (qp->has_builder) {
+		qp->builder.end = qp->requester.posted;
+		soft_lock_release(&qp->builder.lock);
+	}
+	soft_lock_release(&qp->requester.lock);
+	return 0;
 }
 
 int soft_post_recv(struct ibv_qp *ibv_qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)

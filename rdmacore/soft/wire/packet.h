@@ -71,21 +71,29 @@ void soft_segments_copy_pieces(const struct soft_segment *to, const struct soft_
 			       uint64_t length);
 
 /*
- * Copy length bytes from one segment list to another; both are at least that long. A thread that polls the target's
- * memory sees the copies of a queue pair in order (IBTA 9.5). Some processors need the fence for that; x86 does not.
+ * Copy memory of keys. A thread that polls the target's memory sees the copies of a queue pair in order (IBTA 9.5).
+ * Some processors need the fence for that; x86 does not.
  */
+static inline void soft_memory_copy(void *to, const void *from, uint64_t length)
+{
+	atomic_thread_fence(memory_order_release);
+	soft_page_guard_begin();
+	memmove(to, from, length);
+	soft_page_guard_end();
+}
+
+/* The same from one segment list to another; both are at least length bytes long. */
 static inline void soft_segments_copy(const struct soft_segment *to, const struct soft_segment *from,
 				      uint64_t length)
 {
-	if (!length)
-		return;
-	atomic_thread_fence(memory_order_release);
-	soft_page_guard_begin();
-	if (length <= to->length && length <= from->length)
-		memmove(to->address, from->address, length);
-	else
+	if (length && length <= to->length && length <= from->length) {
+		soft_memory_copy(to->address, from->address, length);
+	} else if (length) {
+		atomic_thread_fence(memory_order_release);
+		soft_page_guard_begin();
 		soft_segments_copy_pieces(to, from, length);
-	soft_page_guard_end();
+		soft_page_guard_end();
+	}
 }
 
 #endif
