@@ -8,15 +8,13 @@ cd "$(dirname "$0")/.."
 version=2025.04.26
 checksum=ec81da5b3249ed648dbc7df4a1654988910e66a118d9b71cb63534216efcfbbe
 archive=quickjs_$version.orig.tar.xz
-url=http://deb.debian.org/debian/pool/main/q/quickjs/$archive
 folder=build/tools/quickjs
 source=$folder/quickjs-$version
 
 if [ ! -e "$source/quickjs.c" ]; then
 	echo "fetching QuickJS $version"
 	mkdir -p "$folder"
-	curl --fail --silent --show-error --location --retry 3 --max-time 120 --output "$folder/$archive" "$url"
-	echo "$checksum  $folder/$archive" | sha256sum --check --quiet
+	tools/fetch-debian-source quickjs "$archive" "$checksum" "$folder/$archive"
 	tar --extract --directory "$folder" --file "$folder/$archive"
 fi
 

@@ -60,7 +60,6 @@ needs_test() {
 	need wasi-libc "their C library, for programs that were written for one" has_wasi_header stdio.h
 	need "$(wasm_runtime)" "what the compiler calls there" has_wasm_runtime
 	need libc++-dev-wasm32 "the library of guests in C++" has_cpp_for_wasm
-	need curl "fetches the source of guests that are others' programs" has_program curl
 	need wabt "validates modules, beside the decoder of guests" has_program wasm-validate
 	need binaryen "gives threads to programs that become guests" has_program wasm-opt
 	need rustc "compiles guests in Rust" test -x /usr/bin/rustc
