@@ -2,6 +2,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -41,23 +42,23 @@ void object_left__channel(struct endpoint *e)
 	REQUIRE(rdma_create_event_channel()); /* finding: object_left__channel */
 }
 
-#define POSTING 100000000 /* nanoseconds: the calls of two threads overlap, also if they share a processor */
 #define DEPTH 16
+/*
+ * Two threads post until so many of their posts have met, each with another post of the other thread. A few of them are
+ * at the same time, also if the threads share a processor: one loses it within a post.
+ */
+#define MEETINGS 100
+#define TIMEOUT 30 /* seconds */
 
 struct thread {
 	struct endpoint of;
+	struct thread *other;
 	pthread_barrier_t *begin;
-	atomic_int *outstanding;
-	uint64_t end;
+	atomic_int *outstanding, *meetings;
+	_Atomic uint32_t posts;
+	_Atomic bool posting;
+	uint32_t met; /* the other's post */
 };
-
-static uint64_t nanoseconds(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 static struct ibv_send_wr empty_write(void)
 {
@@ -73,17 +74,38 @@ static void poll_some(struct thread *thread)
 	atomic_fetch_sub(thread->outstanding, polled);
 }
 
+static void begin_post(struct thread *thread)
+{
+	uint32_t others = atomic_load(&thread->other->posts);
+
+	atomic_fetch_add(&thread->posts, 1);
+	atomic_store(&thread->posting, true);
+	if (atomic_load(&thread->other->posting) && others != thread->met) {
+		thread->met = others;
+		atomic_fetch_add(thread->meetings, 1);
+	}
+}
+
+/* Returns whether to go on. */
+static bool end_post(struct thread *thread, time_t end)
+{
+	atomic_store(&thread->posting, false);
+	atomic_fetch_add(thread->outstanding, 1);
+	return atomic_load(thread->meetings) < MEETINGS && time(NULL) < end;
+}
+
 static void *post_to_one(void *argument)
 {
 	struct thread *thread = argument;
 	struct ibv_send_wr write = empty_write(), *bad;
+	time_t end = time(NULL) + TIMEOUT;
 
 	pthread_barrier_wait(thread->begin);
 	do {
+		begin_post(thread);
 		while (ibv_post_send(thread->of.qp, &write, &bad)) /* finding: single_threaded */
 			poll_some(thread);
-		atomic_fetch_add(thread->outstanding, 1);
-	} while (nanoseconds() < thread->end);
+	} while (end_post(thread, end));
 	return NULL;
 }
 
@@ -91,13 +113,14 @@ static void *post_to_own(void *argument)
 {
 	struct thread *thread = argument;
 	struct ibv_send_wr write = empty_write(), *bad;
+	time_t end = time(NULL) + TIMEOUT;
 
 	pthread_barrier_wait(thread->begin);
 	do {
+		begin_post(thread);
 		while (ibv_post_send(thread->of.qp, &write, &bad)) /* finding: single_threaded__domain */
 			poll_some(thread);
-		atomic_fetch_add(thread->outstanding, 1);
-	} while (nanoseconds() < thread->end);
+	} while (end_post(thread, end));
 	return NULL;
 }
 
@@ -113,19 +136,20 @@ static void in_two_threads(struct endpoint *e, void *(*run)(void *), int queue_p
 		.recv_cq = e->cq,
 		.cap = {.max_send_wr = DEPTH, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
 	};
-	atomic_int outstanding = 0;
+	atomic_int outstanding = 0, meetings = 0;
 	pthread_barrier_t begin;
 	struct thread threads[2];
 	pthread_t other;
 
 	REQUIRE(td && domain && !pthread_barrier_init(&begin, NULL, 2));
-	for (int i = 0; i < queue_pairs; i++) {
-		threads[i] = (struct thread){*e, &begin, &outstanding, nanoseconds() + POSTING};
-		REQUIRE(threads[i].of.qp = ibv_create_qp(domain, &attr));
-		endpoint_connect(&threads[i].of, &e->gid, threads[i].of.qp->qp_num);
+	for (int i = 0; i < 2; i++) {
+		threads[i] = (struct thread){.of = *e, .other = &threads[!i], .begin = &begin,
+					     .outstanding = &outstanding, .meetings = &meetings};
+		threads[i].of.qp = i < queue_pairs ? ibv_create_qp(domain, &attr) : threads[0].of.qp;
+		REQUIRE(threads[i].of.qp);
+		if (i < queue_pairs)
+			endpoint_connect(&threads[i].of, &e->gid, threads[i].of.qp->qp_num);
 	}
-	if (queue_pairs == 1)
-		threads[1] = threads[0];
 	REQUIRE(!pthread_create(&other, NULL, run, &threads[1]));
 	run(&threads[0]);
 	REQUIRE(!pthread_join(other, NULL));
