@@ -108,7 +108,7 @@ func (a *app) checkProgram(flags checkFlags, args []string) error {
 		return errors.Join(err, closeOutput())
 	}
 	collector, err := a.collectCalls(run, trace.Options{
-		Take: checker.Take, Nested: true, Complete: true, Processes: true, Memory: true,
+		Take: checker.Take, Numbers: true, Nested: true, Complete: true, Processes: true, Memory: true,
 	})
 	if err != nil {
 		return errors.Join(err, closeOutput())

@@ -147,7 +147,7 @@ func (a *app) traceProgram(flags traceProgramFlags, args []string) error {
 	}
 	shown := newTraceView(out, flags, filter, args)
 	collector, err := a.collectCalls(run, trace.Options{
-		Take: shown.take, Flush: shown.flush, Brief: flags.summary, Nested: flags.nested,
+		Take: shown.take, Flush: shown.flush, Brief: flags.summary, Numbers: flags.summary, Nested: flags.nested,
 	})
 	if err != nil {
 		return errors.Join(err, closeOutput())

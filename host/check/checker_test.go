@@ -7,6 +7,7 @@ import (
 
 	"rdmarun/host/check/finding"
 	"rdmarun/host/trace"
+	"rdmarun/rdmacore"
 )
 
 // program makes calls as the trace shows them.
@@ -35,10 +36,19 @@ func (p *program) call(name string, result any, arguments, results []trace.Field
 
 func word(text string) trace.Field { return trace.Field{Value: trace.Word(text)} }
 
-func sge(address, length, key uint64) trace.Field {
-	return trace.Field{Name: "sge", Value: trace.List{
-		trace.Struct{{Name: "addr", Value: address}, {Name: "length", Value: length}, {Name: "lkey", Value: key}},
-	}}
+// work makes a post or a poll, as the trace has it in numbers.
+func (p *program) work(call trace.Call, errno syscall.Errno) {
+	p.now += 2
+	call.Process, call.Thread, call.Start, call.End, call.Errno = 1, 1, p.now, p.now+1, errno
+	if errno == 0 {
+		call.Taken = len(call.Posted)
+	}
+	p.checker.Take(&call)
+}
+
+// withSegment is a request with one segment.
+func withSegment(id, address, length uint64, key uint32) trace.Request {
+	return trace.Request{ID: id, Segments: []trace.Segment{{Address: address, Length: uint32(length), Key: key}}}
 }
 
 // connected makes a queue pair that is connected, and a region of 4096 bytes at 4096 with key 7.
@@ -60,25 +70,19 @@ func (p *program) connected() {
 }
 
 func (p *program) receive(id, address, length uint64) {
-	p.call("ibv_post_recv", int64(0), []trace.Field{
-		word("qp#1"), {Value: trace.Struct{{Name: "wr_id", Value: id}, sge(address, length, 7)}},
-	}, nil, 0)
+	request := withSegment(id, address, length, 7)
+	p.work(trace.Call{Name: "ibv_post_recv", Queue: "qp#1", Posted: []trace.Request{request}}, 0)
 }
 
-func (p *program) send(id uint64, flags string, address, length uint64, errno syscall.Errno) {
-	p.call("ibv_post_send", int64(errno), []trace.Field{
-		word("qp#1"), {Value: trace.Struct{
-			{Name: "wr_id", Value: id}, {Name: "opcode", Value: trace.Word("SEND")},
-			{Name: "flags", Value: trace.Word(flags)}, sge(address, length, 7),
-		}},
-	}, nil, errno)
+func (p *program) send(id uint64, flags rdmacore.SendFlags, address, length uint64, errno syscall.Errno) {
+	request := withSegment(id, address, length, 7)
+	request.Opcode, request.Flags = rdmacore.OpSend, flags
+	p.work(trace.Call{Name: "ibv_post_send", Queue: "qp#1", Posted: []trace.Request{request}}, errno)
 }
 
-func (p *program) completion(id uint64, status, opcode string) {
-	p.call("ibv_poll_cq", int64(1), []trace.Field{word("cq#1")}, []trace.Field{{Value: trace.List{trace.Struct{
-		{Name: "wr_id", Value: id}, {Name: "status", Value: trace.Word(status)},
-		{Name: "opcode", Value: trace.Word(opcode)}, {Name: "qp_num", Value: uint64(17)},
-	}}}}, 0)
+func (p *program) completion(id uint64, status rdmacore.WCStatus, opcode rdmacore.WCOpcode) {
+	completion := trace.Completion{ID: id, Status: status, Opcode: opcode, QueuePair: 17}
+	p.work(trace.Call{Name: "ibv_poll_cq", Queue: "cq#1", Polled: []trace.Completion{completion}}, 0)
 }
 
 func (p *program) deregister() { p.call("ibv_dereg_mr", int64(0), []trace.Field{word("mr#1")}, nil, 0) }
@@ -114,26 +118,26 @@ func TestRequestsEnd(t *testing.T) {
 		}, want: finding.RegionInUse},
 		"polled": {calls: func(p *program) {
 			p.receive(1, 4096, 64)
-			p.completion(1, "SUCCESS", "RECV")
+			p.completion(1, rdmacore.WCSuccess, rdmacore.WCRecv)
 			p.receive(2, 4096, 64)
-			p.completion(2, "SUCCESS", "RECV")
+			p.completion(2, rdmacore.WCSuccess, rdmacore.WCRecv)
 			p.deregister()
 		}},
 		"polled before the record of the post": {calls: func(p *program) {
-			p.completion(1, "SUCCESS", "RECV")
+			p.completion(1, rdmacore.WCSuccess, rdmacore.WCRecv)
 			p.receive(1, 4096, 64)
 			p.deregister()
 		}},
 		"not signaled, and a signaled one behind it is polled": {calls: func(p *program) {
-			p.send(1, "0x0", 4096, 64, 0)
-			p.send(2, "SIGNALED", 4160, 64, 0)
-			p.completion(2, "SUCCESS", "SEND")
+			p.send(1, 0, 4096, 64, 0)
+			p.send(2, rdmacore.SendSignaled, 4160, 64, 0)
+			p.completion(2, rdmacore.WCSuccess, rdmacore.WCSend)
 			p.deregister()
 		}},
 		"flushed": {calls: func(p *program) {
 			p.receive(1, 4096, 64)
-			p.send(2, "SIGNALED", 4160, 64, 0)
-			p.completion(2, "RNR_RETRY_EXC_ERR", "")
+			p.send(2, rdmacore.SendSignaled, 4160, 64, 0)
+			p.completion(2, rdmacore.WCRNRRetryExcErr, 0)
 			p.deregister()
 		}},
 		"reset": {calls: func(p *program) {
@@ -153,19 +157,19 @@ func TestRequestsEnd(t *testing.T) {
 			p.receive(1, 8191, 1<<32-1)
 		}, want: finding.OutsideRegion},
 		"refused, and posted again": {calls: func(p *program) {
-			p.send(1, "SIGNALED", 4096, 64, syscall.ENOMEM)
-			p.send(1, "SIGNALED", 4096, 64, 0)
+			p.send(1, rdmacore.SendSignaled, 4096, 64, syscall.ENOMEM)
+			p.send(1, rdmacore.SendSignaled, 4096, 64, 0)
 		}},
 		"refused": {calls: func(p *program) {
-			p.send(1, "SIGNALED", 4096, 64, syscall.ENOMEM)
+			p.send(1, rdmacore.SendSignaled, 4096, 64, syscall.ENOMEM)
 		}, want: finding.PostIgnored},
 		"refused, and the program ends with an error": {calls: func(p *program) {
-			p.send(1, "SIGNALED", 4096, 64, syscall.ENOMEM)
+			p.send(1, rdmacore.SendSignaled, 4096, 64, syscall.ENOMEM)
 		}, end: Failed},
 		"posted after a failure": {calls: func(p *program) {
-			p.send(1, "SIGNALED", 4096, 64, 0)
-			p.completion(1, "RETRY_EXC_ERR", "")
-			p.send(2, "SIGNALED", 4096, 64, 0)
+			p.send(1, rdmacore.SendSignaled, 4096, 64, 0)
+			p.completion(1, rdmacore.WCRetryExcErr, 0)
+			p.send(2, rdmacore.SendSignaled, 4096, 64, 0)
 		}, want: finding.FailureIgnored},
 		"more than the completion queue has room for": {calls: func(p *program) {
 			for i := range uint64(9) {
@@ -206,21 +210,21 @@ func TestEventsOfConnections(t *testing.T) {
 	}{
 		"a request after DISCONNECTED": {func(p *program) {
 			p.event("DISCONNECTED")
-			p.send(1, "SIGNALED", 4096, 64, 0)
+			p.send(1, rdmacore.SendSignaled, 4096, 64, 0)
 		}, finding.ConnectionOver},
 		"a request after REJECTED": {func(p *program) {
 			p.event("REJECTED")
-			p.send(1, "SIGNALED", 4096, 64, 0)
+			p.send(1, rdmacore.SendSignaled, 4096, 64, 0)
 		}, finding.ConnectionOver},
 		"a last request after rdma_disconnect": {func(p *program) {
 			p.event("DISCONNECTED")
 			p.onID("rdma_disconnect")
-			p.send(1, "SIGNALED", 4096, 64, 0)
+			p.send(1, rdmacore.SendSignaled, 4096, 64, 0)
 		}, ""},
 		"the own end of the connection": {func(p *program) {
 			p.onID("rdma_disconnect")
 			p.event("DISCONNECTED")
-			p.send(1, "SIGNALED", 4096, 64, 0)
+			p.send(1, rdmacore.SendSignaled, 4096, 64, 0)
 		}, ""},
 		"used again at once": {func(p *program) {
 			p.event("DISCONNECTED")
@@ -264,7 +268,7 @@ func TestSingleThreaded(t *testing.T) {
 			poll := func(thread int, start, end time.Duration) {
 				p.checker.Take(&trace.Call{
 					Process: 1, Thread: thread, Name: "ibv_poll_cq", Start: start, End: end, Result: int64(1),
-					Arguments: []trace.Field{word("cq#1")},
+					Queue: "cq#1",
 				})
 			}
 			poll(1, 10, 15)
@@ -306,12 +310,12 @@ func TestMemoryOfRequests(t *testing.T) {
 		}, ""},
 		"other memory": {func(p *program) { free(p, 8192, 128) }, ""},
 		"changed while it is sent": {func(p *program) {
-			p.send(1, "SIGNALED", 4096, 64, 0)
+			p.send(1, rdmacore.SendSignaled, 4096, 64, 0)
 			changed(p)
 		}, finding.ChangedInFlight},
 		"a receive may have changed it": {func(p *program) {
 			p.receive(2, 4096, 64)
-			p.send(1, "SIGNALED", 4096, 64, 0)
+			p.send(1, rdmacore.SendSignaled, 4096, 64, 0)
 			changed(p)
 		}, finding.SentTooEarly},
 	} {
@@ -330,7 +334,7 @@ func TestRepeatedFindings(t *testing.T) {
 	p.connected()
 	for i := range uint64(5) {
 		p.receive(i, 8192, 64)
-		p.completion(i, "SUCCESS", "RECV")
+		p.completion(i, rdmacore.WCSuccess, rdmacore.WCRecv)
 	}
 	found := p.checker.Close(nil, func(int) Ending { return Killed })
 	if len(found) != 1 || found[0].Count != 5 {
@@ -342,9 +346,9 @@ func TestRepeatedFindings(t *testing.T) {
 func TestMissingCalls(t *testing.T) {
 	p := newProgram(t)
 	p.connected()
-	p.call("ibv_post_recv", int64(0), []trace.Field{
-		word("qp#1"), {Value: trace.Struct{{Name: "wr_id", Value: uint64(1)}, sge(4096, 64, 8)}},
-	}, nil, 0)
+	p.work(trace.Call{
+		Name: "ibv_post_recv", Queue: "qp#1", Posted: []trace.Request{withSegment(1, 4096, 64, 8)},
+	}, 0)
 	p.checker.Take(&trace.Call{Process: 1, Note: "3 calls are missing"})
 	if found := p.found(Succeeded); len(found) > 0 {
 		t.Errorf("found %q", found)

@@ -124,7 +124,7 @@ func (c *Checker) checkMemory(p *process, call *trace.Call, r *request, pd strin
 		if inline || s.length == 0 {
 			continue
 		}
-		known := p.keys[s.key]
+		known := s.region
 		switch {
 		case known == nil:
 			c.report(
@@ -167,9 +167,12 @@ func (c *Checker) checkOverlap(p *process, call *trace.Call, r *request) {
 		if r.writes {
 			kind, what = finding.ReceiveOverlap, "%s and an outstanding %s write to the same memory"
 		}
+		if c.isRepeated(key{call.Process, kind, call.Site, other.site}) {
+			return
+		}
 		c.report(
 			call, kind, []Place{{other.call, other.site}},
-			what+" (wr_id %#x and %#x)", r.name(), other.opcode, r.id, other.id,
+			what+" (wr_id %#x and %#x)", r.name(), other.kind(), r.id, other.id,
 		)
 		return
 	}

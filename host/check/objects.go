@@ -97,16 +97,19 @@ func (p *process) endOf(name string) (site trace.Site) {
 // usedAfterDestroy checks that a call has no object that was destroyed.
 func (c *Checker) usedAfterDestroy(p *process, call *trace.Call) {
 	for _, each := range call.Arguments {
-		name := trace.Name(each.Value)
-		end := p.gone[name]
-		if end == nil || call.Start < end.End {
-			continue // another thread was in the call already
-		}
-		c.report(
-			call, finding.UsedAfterDestroy, []Place{{end.Name, end.Site}},
-			"%s has the %s %s, which was destroyed", call.Name, tracked[trace.KindOf(name)], name,
-		)
+		c.usesDestroyed(p, call, trace.Name(each.Value))
 	}
+}
+
+func (c *Checker) usesDestroyed(p *process, call *trace.Call, name string) {
+	end := p.gone[name]
+	if end == nil || call.Start < end.End {
+		return // another thread was in the call already
+	}
+	c.report(
+		call, finding.UsedAfterDestroy, []Place{{end.Name, end.Site}},
+		"%s has the %s %s, which was destroyed", call.Name, tracked[trace.KindOf(name)], name,
+	)
 }
 
 // objectsLeft reports what a process has not destroyed. What a destroyed one has taken along is not left: the queue

@@ -7,6 +7,7 @@ import (
 
 	"rdmarun/host/check/finding"
 	"rdmarun/host/trace"
+	"rdmarun/rdmacore"
 )
 
 // Bounds of what is kept of one queue.
@@ -20,7 +21,8 @@ const (
 type request struct {
 	id       uint64
 	call     string // by which it was posted
-	opcode   string
+	receive  bool
+	opcode   rdmacore.Opcode // of a request to send
 	signaled bool
 	writes   bool // to its segments: a receive, a READ, an atomic
 	segments []segment
@@ -51,69 +53,72 @@ type refused struct {
 
 func newQueue(cq *completionQueue) *queue { return &queue{cq: cq, refused: map[uint64]refused{}} }
 
-// name is the request with its article: "an RDMA_READ".
-func (r *request) name() string {
-	if strings.HasPrefix(r.opcode, "RDMA_") || strings.HasPrefix(r.opcode, "ATOMIC_") {
-		return "an " + r.opcode
+// kind is what the request is: "RDMA_READ".
+func (r *request) kind() string {
+	if r.receive {
+		return "receive"
 	}
-	return "a " + r.opcode
+	return r.opcode.String()
 }
 
-// decodeRequest reads a request of a post.
-func decodeRequest(call *trace.Call, fields trace.Struct, receive bool) *request {
-	r := &request{
-		id: trace.NumberOf(fields, "wr_id"), call: call.Name, site: call.Site, opcode: "receive", signaled: receive,
-		writes: receive,
+// name is the request with its article: "an RDMA_READ".
+func (r *request) name() string {
+	kind := r.kind()
+	if strings.HasPrefix(kind, "RDMA_") || strings.HasPrefix(kind, "ATOMIC_") {
+		return "an " + kind
+	}
+	return "a " + kind
+}
+
+// newRequest is a request of a post.
+func (p *process) newRequest(call *trace.Call, posted *trace.Request, receive bool) *request {
+	r := &request{}
+	if last := len(p.spare) - 1; last >= 0 {
+		r, p.spare = p.spare[last], p.spare[:last]
+	}
+	segments := r.segments[:0]
+	for _, s := range posted.Segments {
+		segments = append(
+			segments, segment{span: span{s.Address, uint64(s.Length)}, key: s.Key, region: p.keys[s.Key]},
+		)
+	}
+	*r = request{
+		id: posted.ID, call: call.Name, site: call.Site, receive: receive, signaled: receive, writes: receive,
+		segments: segments,
 	}
 	if !receive {
-		r.opcode = trace.WordOf(fields, "opcode")
-		r.signaled = trace.HasFlag(trace.WordOf(fields, "flags"), "SIGNALED")
+		r.opcode = posted.Opcode
+		r.signaled = posted.Flags&rdmacore.SendSignaled != 0
 		switch r.opcode {
-		case "RDMA_READ", "ATOMIC_CMP_AND_SWP", "ATOMIC_FETCH_AND_ADD":
+		case rdmacore.OpRDMARead, rdmacore.OpAtomicCmpAndSwp, rdmacore.OpAtomicFetchAndAdd:
 			r.writes = true
 		}
-	}
-	for _, each := range trace.Structs(trace.ValueOf(fields, "sge")) {
-		r.segments = append(r.segments, segment{
-			span: span{trace.NumberOf(each, "addr"), trace.NumberOf(each, "length")},
-			key:  uint32(trace.NumberOf(each, "lkey")),
-		})
 	}
 	return r
 }
 
-// accepted is how many requests of a post were taken: all, or those before bad_wr.
-func accepted(call *trace.Call, all int) int {
-	if !call.Failed() {
-		return all
-	}
-	return min(int(trace.NumberOf(call.Results, "bad_wr")), all)
-}
-
 // postSend checks ibv_post_send, and what is posted between ibv_wr_start and ibv_wr_complete.
 func (c *Checker) postSend(p *process, call *trace.Call) {
-	qp := p.queuePairs[trace.ObjectOf(call.Arguments, "qp")]
+	qp := p.queuePairs[call.Queue]
 	if qp == nil || call.Unfinished {
 		return
 	}
 	c.failureIgnored(qp, call)
 	c.connectionOver(qp, call)
 	c.use(p.threads[qp.pd], qp.name, call)
-	list := call.Requests()
-	taken := accepted(call, len(list))
-	for i, fields := range list {
-		r := decodeRequest(call, fields, false)
+	for i := range call.Posted {
+		r := p.newRequest(call, &call.Posted[i], false)
 		r.signaled = r.signaled || qp.signalAll
-		inline := trace.HasFlag(trace.WordOf(fields, "flags"), "INLINE")
+		inline := call.Posted[i].Flags&rdmacore.SendInline != 0
 		c.checkMemory(p, call, r, qp.pd, inline)
-		if i >= taken {
-			if i == taken {
+		if i >= call.Taken {
+			if i == call.Taken {
 				c.refuse(qp, qp.send, call, r, inline)
 			}
 			continue
 		}
 		if inline {
-			r.segments = nil // the data is copied by the post
+			r.segments = r.segments[:0] // the data is copied by the post
 		}
 		c.checkOverlap(p, call, r)
 		p.post(qp.send, r)
@@ -152,7 +157,7 @@ func (r *request) length() (sum uint64) {
 
 // postReceive checks ibv_post_recv and ibv_post_srq_recv.
 func (c *Checker) postReceive(p *process, call *trace.Call) {
-	name := trace.Name(call.Arguments[0].Value)
+	name := call.Queue
 	q := p.receives[name]
 	if q == nil || call.Unfinished {
 		return
@@ -163,15 +168,13 @@ func (c *Checker) postReceive(p *process, call *trace.Call) {
 		c.receiveLate(qp, call)
 		c.use(p.threads[qp.pd], qp.name, call)
 	}
-	list := call.Requests()
-	taken := accepted(call, len(list))
-	for i, fields := range list {
-		r := decodeRequest(call, fields, true)
+	for i := range call.Posted {
+		r := p.newRequest(call, &call.Posted[i], true)
 		c.checkMemory(p, call, r, pd, false)
-		if i < taken {
+		if i < call.Taken {
 			c.checkOverlap(p, call, r)
 			p.post(q, r)
-		} else if i == taken && len(q.refused) < maxRefused {
+		} else if i == call.Taken && len(q.refused) < maxRefused {
 			q.refused[r.id] = refused{r, call.Errno}
 		}
 	}
@@ -193,9 +196,8 @@ func (p *process) post(q *queue, r *request) {
 		return
 	}
 	q.posted = append(q.posted, r)
-	for i := range r.segments {
-		s := &r.segments[i]
-		if s.region = p.keys[s.key]; s.region != nil {
+	for _, s := range r.segments {
+		if s.region != nil {
 			s.region.outstanding++
 		}
 	}
@@ -220,6 +222,7 @@ func (p *process) forget(q *queue, r *request) {
 	if q.cq != nil && r.signaled {
 		q.cq.outstanding--
 	}
+	p.spare = append(p.spare, r)
 }
 
 // complete removes the request of a completion, and those before it that are not signaled.
@@ -234,18 +237,21 @@ func (p *process) complete(q *queue, id uint64) {
 }
 
 // drop removes a signaled request at the end of the first count, and what is not signaled before it. Signaled ones
-// before it stay: of a shared receive queue they may be complete in any order.
+// before it stay: of a shared receive queue they may be complete in any order. Most requests complete in order, so what
+// is behind does not move.
 func (p *process) drop(q *queue, count int, last *request) {
-	kept := q.posted[:0]
-	for i, each := range q.posted {
-		if i >= count || each != last && each.signaled {
-			kept = append(kept, each)
-		} else {
+	from := count
+	for i := count - 1; i >= 0; i-- {
+		each := q.posted[i]
+		if each == last || !each.signaled {
 			p.forget(q, each)
+			continue
 		}
+		from--
+		q.posted[from] = each
 	}
-	clear(q.posted[len(kept):])
-	q.posted = kept
+	clear(q.posted[:from])
+	q.posted = q.posted[from:]
 }
 
 // clear forgets all requests: the queue pair was reset or destroyed.
@@ -258,32 +264,31 @@ func (p *process) clear(q *queue) {
 
 // poll follows completions.
 func (c *Checker) poll(p *process, call *trace.Call) {
-	cq := p.queues[trace.ObjectOf(call.Arguments, "cq")]
-	if cq != nil {
+	if cq := p.queues[call.Queue]; cq != nil {
 		cq.armed = nil
 		c.use(p.threads[cq.name], cq.name, call)
 	}
-	for _, each := range call.Completions() {
-		qp := p.numbers[uint32(trace.NumberOf(each, "qp_num"))]
+	for i := range call.Polled {
+		each := &call.Polled[i]
+		qp := p.numbers[each.QueuePair]
 		if qp == nil {
 			continue
 		}
-		id, status := trace.NumberOf(each, "wr_id"), trace.WordOf(each, "status")
 		q := qp.send
-		if status == "SUCCESS" {
-			if opcode := trace.WordOf(each, "opcode"); opcode == "RECV" || opcode == "RECV_RDMA_WITH_IMM" {
+		if each.Status == rdmacore.WCSuccess {
+			if each.IsReceive() {
 				q = qp.receive
 			}
 		} else {
 			// The opcode of a failed completion is not valid (ibv_poll_cq(3)).
-			if q.find(id) < 0 {
+			if q.find(each.ID) < 0 {
 				q = qp.receive
 			}
 			if qp.failed == nil {
-				qp.failed = &failure{status: status, call: call}
+				qp.failed = &failure{status: each.Status, end: call.End, site: call.Site}
 			}
 		}
-		p.complete(q, id)
+		p.complete(q, each.ID)
 	}
 }
 
@@ -295,13 +300,13 @@ func (q *queue) find(id uint64) int {
 // failureIgnored checks that nothing is posted to a queue pair of which a failed completion was polled. A post that
 // another thread has begun before does not count.
 func (c *Checker) failureIgnored(qp *queuePair, call *trace.Call) {
-	if qp.failed == nil || call.Start < qp.failed.call.End || qp.failed.reported {
+	if qp.failed == nil || call.Start < qp.failed.end || qp.failed.reported {
 		return
 	}
 	qp.failed.reported = true
 	c.report(
 		call, finding.FailureIgnored,
-		[]Place{{"poll of the completion with " + qp.failed.status, qp.failed.call.Site}},
+		[]Place{{"poll of the completion with " + qp.failed.status.String(), qp.failed.site}},
 		"a request is posted to %s after its completion with %s", qp.name, qp.failed.status,
 	)
 }

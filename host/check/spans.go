@@ -29,7 +29,13 @@ func (s span) within(other span) bool {
 
 // spans finds the outstanding requests that write to some memory. A segment is in the blocks of the smallest power of
 // two that it fits in, of which it has two at most.
-type spans [65]map[uint64][]entry
+type spans struct {
+	sizes [65]map[uint64][]entry
+	used  []int // the sizes of which there were some
+}
+
+// maxEmpty bounds the blocks of a size that are kept when they are empty: programs use the same buffers again.
+const maxEmpty = 1 << 10
 
 type entry struct {
 	segment
@@ -37,13 +43,9 @@ type entry struct {
 }
 
 // class is the power of two, and the blocks of that size that a span is in.
-func (s span) class() (size int, blocks []uint64) {
+func (s span) class() (size int, first, last uint64) {
 	size = bits.Len64(s.length - 1)
-	first, last := s.address>>size, s.last()>>size
-	if first == last {
-		return size, []uint64{first}
-	}
-	return size, []uint64{first, last}
+	return size, s.address >> size, s.last() >> size
 }
 
 func (all *spans) add(r *request) {
@@ -51,12 +53,16 @@ func (all *spans) add(r *request) {
 		if s.length == 0 {
 			continue
 		}
-		size, blocks := s.class()
-		if all[size] == nil {
-			all[size] = map[uint64][]entry{}
+		size, block, last := s.class()
+		if all.sizes[size] == nil {
+			all.sizes[size] = map[uint64][]entry{}
+			all.used = append(all.used, size)
 		}
-		for _, block := range blocks {
-			all[size][block] = append(all[size][block], entry{s, r})
+		for ; ; block++ {
+			all.sizes[size][block] = append(all.sizes[size][block], entry{s, r})
+			if block == last {
+				break
+			}
 		}
 	}
 }
@@ -66,13 +72,17 @@ func (all *spans) remove(r *request) {
 		if s.length == 0 {
 			continue
 		}
-		size, blocks := s.class()
-		for _, block := range blocks {
-			left := slices.DeleteFunc(all[size][block], func(e entry) bool { return e.request == r })
-			if len(left) == 0 {
-				delete(all[size], block)
+		size, block, last := s.class()
+		for ; ; block++ {
+			blocks := all.sizes[size]
+			left := slices.DeleteFunc(blocks[block], func(e entry) bool { return e.request == r })
+			if len(left) == 0 && len(blocks) > maxEmpty {
+				delete(blocks, block)
 			} else {
-				all[size][block] = left
+				blocks[block] = left
+			}
+			if block == last {
+				break
 			}
 		}
 	}
@@ -92,7 +102,8 @@ func (all *spans) find(s segment) *request {
 		}
 		return nil
 	}
-	for size, blocks := range all {
+	for _, size := range all.used {
+		blocks := all.sizes[size]
 		first, last := s.address>>size, s.last()>>size
 		if last-first >= uint64(len(blocks)) {
 			for _, bucket := range blocks {

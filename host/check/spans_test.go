@@ -35,12 +35,18 @@ func TestSpansFindOverlaps(t *testing.T) {
 			t.Fatalf("%+v: found %+v, and it overlaps: %v", s, found, want)
 		}
 	}
-	for size, blocks := range index {
-		for block, bucket := range blocks {
-			if len(bucket) == 0 {
-				t.Errorf("block %d of class %d is empty", block, size)
-			}
-		}
+}
+
+// A program that uses new memory for each message does not leave blocks without an end.
+func TestSpansForget(t *testing.T) {
+	var index spans
+	for i := range uint64(4 * maxEmpty) {
+		r := &request{segments: []segment{{span: span{i << 12, 64}, key: 1}}}
+		index.add(r)
+		index.remove(r)
+	}
+	if kept := len(index.sizes[6]); kept > maxEmpty {
+		t.Errorf("%d empty blocks are kept", kept)
 	}
 }
 

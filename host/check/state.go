@@ -1,6 +1,11 @@
 package check
 
-import "rdmarun/host/trace"
+import (
+	"time"
+
+	"rdmarun/host/trace"
+	"rdmarun/rdmacore"
+)
 
 // process is what is known of a process from its calls. Objects are by the names that the trace gives them.
 type process struct {
@@ -18,6 +23,7 @@ type process struct {
 	parents    map[string]string // of parent domains: the protection domain
 	endpoints  map[string]*endpoint
 	writing    spans                      // of requests that are outstanding
+	spare      []*request                 // that nothing refers to
 	threads    map[string]*singleThreaded // by the protection domain, or the completion queue
 	unrepeated []unrepeated
 	forkSafe   bool
@@ -59,8 +65,9 @@ type queuePair struct {
 
 // failure is a completion that has failed.
 type failure struct {
-	status   string
-	call     *trace.Call
+	status   rdmacore.WCStatus
+	end      time.Duration // of the poll
+	site     trace.Site
 	reported bool
 }
 

@@ -1,6 +1,8 @@
 package check
 
 import (
+	"time"
+
 	"rdmarun/host/check/finding"
 	"rdmarun/host/trace"
 )
@@ -9,7 +11,15 @@ import (
 type singleThreaded struct {
 	what   string      // why
 	source *trace.Call // the promise
-	last   *trace.Call
+	last   use
+}
+
+// use is a call with such an object.
+type use struct {
+	call   string
+	thread int
+	end    time.Duration
+	site   trace.Site
 }
 
 // parentDomain follows ibv_alloc_parent_domain. Regions of the domain and of its parent can be used with both. What is
@@ -29,13 +39,13 @@ func (c *Checker) use(object *singleThreaded, name string, call *trace.Call) {
 		return
 	}
 	last := object.last
-	object.last = call
-	if last == nil || last.Thread == call.Thread || last.End <= call.Start {
+	object.last = use{call.Name, call.Thread, call.End, call.Site}
+	if last.call == "" || last.thread == call.Thread || last.end <= call.Start {
 		return
 	}
 	c.report(
 		call, finding.SingleThreaded,
-		[]Place{{"the other " + last.Name, last.Site}, {object.source.Name, object.source.Site}},
+		[]Place{{"the other " + last.call, last.site}, {object.source.Name, object.source.Site}},
 		"two threads use %s at the same time, and %s", name, object.what,
 	)
 }

@@ -25,6 +25,12 @@ type Call struct {
 	InHandler bool
 	// Polls are the empty polls before this one, or, with the result 0, all that this line is about.
 	Polls uint64
+	// Queue is the queue that a post or a poll is about. Posted are the requests of a post, of which the first Taken
+	// were accepted, and Polled the completions of a poll, with Options.Numbers alone.
+	Queue  string
+	Posted []Request
+	Taken  int
+	Polled []Completion
 	// Messages and Bytes are what was posted, or has completed.
 	Messages, Bytes uint64
 	// Failures are completions with another status than SUCCESS.

@@ -4,11 +4,12 @@
 package trace
 
 import (
-	"cmp"
+	"container/heap"
 	"crypto/rand"
 	"crypto/subtle"
 	"fmt"
 	"maps"
+	"math"
 	"net"
 	"slices"
 	"sync"
@@ -28,7 +29,9 @@ const (
 	// maxProcesses bounds the rings that are read at a time.
 	maxProcesses = 1024
 	// maxAtOnce bounds the records of a ring that are read before those of others.
-	maxAtOnce = 16384
+	maxAtOnce = 1024
+	// maxWaiting bounds the records of a ring that wait for those behind them.
+	maxWaiting = 16 * maxAtOnce
 )
 
 // Collector reads the rings of a program and of the processes that it starts.
@@ -41,7 +44,7 @@ type Collector struct {
 	warn     func(string)
 
 	decoder *decoder
-	pending []pending
+	heads   heads
 
 	mutex    sync.Mutex // of the fields below, and of calls of warn
 	arrived  []*traced
@@ -60,11 +63,34 @@ type traced struct {
 	ring *ring
 	fd   int // of the process (pidfd_open)
 	over bool
+	// pending are records that wait for those of other processes, in the order of their ends.
+	pending []*raw
+	// behind is set when the ring had more records than were read at once. They ended after this time, but for what
+	// another thread did just before.
+	behind int64
 }
 
-type pending struct {
-	process *process
-	record  *raw
+// add keeps a record. Records come nearly in the order of their ends, because a thread writes one when its call ends.
+func (p *traced) add(record *raw) {
+	at := len(p.pending)
+	for at > 0 && p.pending[at-1].end > record.end {
+		at--
+	}
+	p.pending = slices.Insert(p.pending, at, record)
+}
+
+// heads are processes with pending records, as a heap by the end of the first one.
+type heads []*traced
+
+func (h heads) Len() int           { return len(h) }
+func (h heads) Less(i, j int) bool { return h[i].pending[0].end < h[j].pending[0].end }
+func (h heads) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *heads) Push(each any)     { *h = append(*h, each.(*traced)) }
+
+func (h *heads) Pop() any {
+	last := (*h)[len(*h)-1]
+	*h = (*h)[:len(*h)-1]
+	return last
 }
 
 // Options say what a Collector does with calls.
@@ -77,6 +103,9 @@ type Options struct {
 	Flush func()
 	// Brief leaves arguments out, for summaries.
 	Brief bool
+	// Numbers leaves Arguments and Results of posts and polls out, which have Call.Queue, Posted and Polled. Such a
+	// call is valid until Take returns.
+	Numbers bool
 	// Nested includes calls that the libraries make within others.
 	Nested bool
 	// Complete has programs wait until their data calls are read, rather than lose some.
@@ -227,12 +256,17 @@ func (c *Collector) run() {
 		for _, process := range c.processes {
 			busy = c.read(process, ending) || busy
 		}
+		for _, process := range c.processes {
+			if process.behind != 0 {
+				before = min(before, process.behind)
+			}
+		}
 		if ending {
 			for c.readAll() {
 			}
-			before = monotonic()
+			before = math.MaxInt64
 		}
-		c.emit(before, ending)
+		c.emit(before)
 		c.removeFinished(ending)
 		if ending {
 			return
@@ -275,7 +309,8 @@ func (c *Collector) read(p *traced, ending bool) (busy bool) {
 	ended := p.over || hasEnded(p.fd)
 	p.over = ended
 	now := monotonic()
-	for range maxAtOnce {
+	p.behind = 0
+	for i := range maxAtOnce {
 		record, err := p.ring.next(ended || ending)
 		if err != nil {
 			c.mutex.Lock()
@@ -293,12 +328,18 @@ func (c *Collector) read(p *traced, ending bool) (busy bool) {
 			now = monotonic()
 			record.end = min(record.end, now) // the process may write any time
 		}
-		if record.kind != kindClock {
-			c.pending = append(c.pending, pending{p.process, record})
+		// A record is reserved during its call, and those behind it later.
+		if i == maxAtOnce-1 && len(p.pending) < maxWaiting {
+			p.behind = max(record.start, 1)
 		}
+		if record.kind == kindClock {
+			record.release()
+			continue
+		}
+		p.add(record)
 	}
 	if lost := p.ring.newlyLost(); lost > 0 {
-		c.pending = append(c.pending, pending{p.process, &raw{kind: kindLost, folded: lost, end: monotonic()}})
+		p.add(&raw{kind: kindLost, folded: lost, end: monotonic()})
 	}
 	return busy
 }
@@ -323,8 +364,7 @@ func (c *Collector) removeFinished(ending bool) {
 
 // finished closes a ring of a process that has ended, and from which nothing more comes.
 func (c *Collector) finished(p *traced, ending bool) bool {
-	held := slices.ContainsFunc(c.pending, func(each pending) bool { return each.process == p.process })
-	if !ending && (!p.over || held || p.ring != nil && p.ring.isPending()) {
+	if !ending && (!p.over || len(p.pending) > 0 || p.ring != nil && p.ring.isPending()) {
 		return false
 	}
 	c.decoder.end(p.process)
@@ -338,19 +378,35 @@ func (c *Collector) finished(p *traced, ending bool) bool {
 	return true
 }
 
-// emit passes on the calls that ended before a time, or all of them.
-func (c *Collector) emit(before int64, all bool) {
-	slices.SortStableFunc(c.pending, func(a, b pending) int { return cmp.Compare(a.record.end, b.record.end) })
-	count := len(c.pending)
-	if !all {
-		count, _ = slices.BinarySearchFunc(c.pending, before, func(p pending, before int64) int {
-			return cmp.Compare(p.record.end, before)
-		})
-	}
-	for _, each := range c.pending[:count] {
-		if call := c.decoder.decode(each.process, each.record); call != nil {
-			c.take(call)
+// emit passes on the calls that ended before a time, in the order of their ends.
+func (c *Collector) emit(before int64) {
+	c.heads = c.heads[:0]
+	for _, process := range c.processes {
+		if len(process.pending) > 0 {
+			c.heads = append(c.heads, process)
 		}
 	}
-	c.pending = slices.Delete(c.pending, 0, count)
+	heap.Init(&c.heads)
+	for len(c.heads) > 0 && c.heads[0].pending[0].end < before {
+		process := c.heads[0]
+		until := before
+		for _, next := range c.heads[1:min(3, len(c.heads))] {
+			until = min(until, next.pending[0].end)
+		}
+		count := 1
+		for count < len(process.pending) && process.pending[count].end < until {
+			count++
+		}
+		for _, record := range process.pending[:count] {
+			if call := c.decoder.decode(process.process, record); call != nil {
+				c.take(call)
+			}
+			record.release()
+		}
+		if process.pending = process.pending[count:]; len(process.pending) == 0 {
+			heap.Remove(&c.heads, 0)
+		} else {
+			heap.Fix(&c.heads, 0)
+		}
+	}
 }

@@ -29,12 +29,13 @@ type process struct {
 	open        map[uint32]*Call // by thread: the call that it is in
 	last        map[uint32]int64 // by thread: the end of its last call
 	images      []image
-	forkedFrom  *process // the parent, if it is traced; nil after the first record
+	sites       map[[frames]uint64]Site // by the addresses of a record
+	forkedFrom  *process                // the parent, if it is traced; nil after the first record
 }
 
 // known is what is known of an object.
 type known struct {
-	number    int
+	name      Word
 	destroyed bool
 }
 
@@ -47,7 +48,7 @@ type handle struct {
 func newProcess(pid, parent int) *process {
 	return &process{
 		pid: pid, parent: parent, handles: map[handle]known{}, next: map[string]int{}, open: map[uint32]*Call{},
-		last: map[uint32]int64{},
+		last: map[uint32]int64{}, sites: map[[frames]uint64]Site{},
 	}
 }
 
@@ -64,10 +65,10 @@ func (p *process) name(kind string, address uint64, result bool) any {
 			return Word(fmt.Sprintf("%s@%#x", kind, address))
 		}
 		p.next[kind]++
-		object = known{number: p.next[kind]}
+		object = known{name: Word(fmt.Sprintf("%s#%d", kind, p.next[kind]))}
 		p.handles[h] = object
 	}
-	return Word(fmt.Sprintf("%s#%d", kind, object.number))
+	return object.name
 }
 
 // destroy notes that an object does not exist any more.
@@ -89,11 +90,14 @@ type decoder struct {
 	options Options
 	known   map[int]*process // those that run, for their children
 	files   map[string]*symbols
+	sites   map[[frames]frame]Site
+	decoded posted
 }
 
 func newDecoder(table *calls.Table, began int64, options Options) *decoder {
 	return &decoder{
 		table: table, began: began, options: options, known: map[int]*process{}, files: map[string]*symbols{},
+		sites: map[[frames]frame]Site{},
 	}
 }
 
@@ -162,10 +166,12 @@ func (d *decoder) decode(p *process, record *raw) *Call {
 		at := time.Duration(record.end - d.began)
 		return &Call{
 			Process: p.pid, Thread: int(record.thread), Name: "fork", Group: groupProcess, Start: at, End: at,
-			Site: p.site(record.site),
+			Site: d.site(p, record.site),
 		}
 	case kindData, kindPolls:
-		delete(p.open, record.thread)
+		if len(p.open) > 0 {
+			delete(p.open, record.thread)
+		}
 	default:
 		return nil
 	}
@@ -202,12 +208,20 @@ func (d *decoder) call(p *process, record *raw) *Call {
 		return nil
 	}
 	description := &d.table.Calls[record.number-1]
-	call := &Call{
+	work, isWork := inNumbers[description.Shown]
+	if isWork && record.kind == kindEnter {
+		return nil // the library writes none
+	}
+	call := &d.decoded.call
+	if !isWork || !d.options.Numbers {
+		call = &Call{}
+	}
+	*call = Call{
 		Process: p.pid, Thread: int(record.thread), Name: description.Shown, Group: description.Group,
 		Start: time.Duration(record.start - d.began), End: time.Duration(record.end - d.began),
 		Unfinished: record.unfinished, Nested: record.flags&flagNested != 0,
 		InHandler: record.flags&flagInHandler != 0, Polls: record.folded,
-		Site: p.site(record.site),
+		Site: d.site(p, record.site),
 	}
 	// The times of a thread go forward, also where a better pair of times has corrected the clock.
 	if last := p.last[record.thread]; record.end < last {
@@ -219,14 +233,21 @@ func (d *decoder) call(p *process, record *raw) *Call {
 		call.Start = call.End
 	}
 	if record.kind == kindPolls {
-		call.Result = int64(0)
-		call.Arguments = []Field{{"", p.name("cq", first(record.words), false)}}
+		queue := p.name("cq", first(record.words), false)
+		call.Result, call.Queue = int64(0), Name(queue)
+		if !d.options.Numbers {
+			call.Arguments = []Field{{"", queue}}
+		}
 		return call
 	}
 	if !record.unfinished {
 		d.result(call, p, description, record)
 	}
 	r := &reader{words: record.words, process: p}
+	if isWork {
+		work.decode(r, call, &d.decoded, d.options.Numbers)
+		return call
+	}
 	if decode := byHand[call.Name]; decode != nil {
 		decode(r, call)
 		return call

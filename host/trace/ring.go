@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"unsafe"
 
@@ -58,7 +59,15 @@ type raw struct {
 	folded     uint64
 	site       [frames]uint64
 	words      []uint64
-	unfinished bool // the process died within the call
+	unfinished bool  // the process died within the call
+	ring       *ring // that it was read from; nil for what the library has not written
+}
+
+// release gives a record back to its ring, which reads others into it.
+func (r *raw) release() {
+	if r.ring != nil {
+		r.ring.spare = append(r.ring.spare, r)
+	}
 }
 
 // ring reads the records of one process. The process has the memory as well, and may write anything at any time. So
@@ -70,7 +79,7 @@ type ring struct {
 	lost   uint64 // as the process has counted them
 	clock  clock
 	parent uint32
-	buffer []byte
+	spare  []*raw // records that nothing refers to
 }
 
 var errDamaged = errors.New("the program has overwritten its ring")
@@ -122,7 +131,7 @@ func (r *ring) newlyLost() uint64 {
 }
 
 // next returns the next record; nil when there is none yet. When the process has ended, a record that it has not
-// finished is returned, too.
+// finished is returned, too. The record is the caller's until it calls release.
 func (r *ring) next(ended bool) (*raw, error) {
 	tail := atomic.LoadUint64(r.word(tailOffset))
 	available := tail - r.head
@@ -141,46 +150,53 @@ func (r *ring) next(ended bool) (*raw, error) {
 	if size < fixedSize || size > available || size%8 != 0 || size > fixedSize+8*maxWords {
 		return nil, errDamaged
 	}
-	bytes := r.take(at, size)
+	record := r.record()
+	record.kind, record.flags, record.number = kind(state>>32), flags, uint16(state>>48)
+	record.unfinished = flags&flagCommitted == 0
+	var fixed [fixedSize / 8]uint64
+	at = r.take(at, fixed[:])
+	count := int(size-fixedSize) / 8
+	record.words = slices.Grow(record.words[:0], count)[:count]
+	r.take(at, record.words)
 	r.head += size
 	atomic.StoreUint64(r.word(headOffset), r.head)
 
-	record := &raw{
-		kind: kind(state >> 32), flags: flags, number: uint16(state >> 48), unfinished: flags&flagCommitted == 0,
-		words: make([]uint64, (size-fixedSize)/8),
-	}
+	var pair [8]byte
 	get := binary.NativeEndian
-	record.thread = get.Uint32(bytes[8:])
-	record.errno = int32(get.Uint32(bytes[12:]))
-	record.result = int64(get.Uint64(bytes[32:]))
-	record.folded = get.Uint64(bytes[40:])
-	for i := range record.site {
-		record.site[i] = get.Uint64(bytes[48+8*i:])
-	}
-	for i := range record.words {
-		record.words[i] = get.Uint64(bytes[fixedSize+8*i:])
-	}
-	start, end := get.Uint64(bytes[16:]), get.Uint64(bytes[24:])
-	if record.kind == kindClock && len(record.words) > 0 && !record.unfinished {
+	get.PutUint64(pair[:], fixed[1])
+	record.thread, record.errno = get.Uint32(pair[:]), int32(get.Uint32(pair[4:]))
+	record.result, record.folded = int64(fixed[4]), fixed[5]
+	record.site = [frames]uint64(fixed[6:])
+	start, end := fixed[2], fixed[3]
+	if record.kind == kindClock && count > 0 && !record.unfinished {
 		r.clock.add(end, record.words[0])
 	}
 	record.start, record.end = r.clock.at(start), r.clock.at(end)
 	return record, nil
 }
 
-// take copies a record, and fills its place with zeros: the next record there has a state of 0 until it is written.
-func (r *ring) take(at, size uint64) []byte {
-	if uint64(cap(r.buffer)) < size {
-		r.buffer = make([]byte, size)
+// record is one that was given back, or a new one.
+func (r *ring) record() *raw {
+	last := len(r.spare) - 1
+	if last < 0 {
+		return &raw{ring: r}
 	}
-	bytes := r.buffer[:size]
-	first := r.data[at:min(at+size, ringSize)]
-	rest := r.data[:size-uint64(len(first))]
-	copy(bytes, first)
-	copy(bytes[len(first):], rest)
-	clear(first)
-	clear(rest)
-	return bytes
+	record := r.spare[last]
+	r.spare = r.spare[:last]
+	return record
+}
+
+// take moves words out of the ring, and returns what is behind them. Zeros are left in their place: the next record
+// there has a state of 0 until it is written.
+func (r *ring) take(at uint64, words []uint64) (behind uint64) {
+	for i := range words {
+		word := (*uint64)(unsafe.Pointer(&r.data[at]))
+		words[i], *word = *word, 0
+		if at += 8; at == ringSize {
+			at = 0
+		}
+	}
+	return at
 }
 
 // clock converts the ticks of a process to nanoseconds of CLOCK_MONOTONIC, by pairs that it has read together.

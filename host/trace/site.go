@@ -18,8 +18,9 @@ const (
 	maxFileSize = 4 << 30 // of a file, for its symbols to be read
 )
 
-// Site is where a program has called a function. The zero value is for a call with an unknown site.
-type Site [frames]frame
+// Site is where a program has called a function. Two are equal if they are the same place. The zero value is for a call
+// with an unknown site.
+type Site struct{ frames *[frames]frame }
 
 // frame is where a function was called.
 type frame struct {
@@ -56,7 +57,10 @@ func (l Location) String() string {
 // functions of verbs.h and rdma_verbs.h are no place of the program: their caller is.
 func (s Site) Location() Location {
 	var found Location
-	for _, each := range s {
+	if s.frames == nil {
+		return found
+	}
+	for _, each := range s.frames {
 		if each.file == nil {
 			break
 		}
@@ -77,16 +81,37 @@ type image struct {
 	file              *symbols
 }
 
+// maxSites bounds the places that are known, those of a process and those of all processes.
+const maxSites = 1 << 16
+
 // site is that of the addresses to which a call and its callers return.
-func (p *process) site(addresses [frames]uint64) (site Site) {
+func (d *decoder) site(p *process, addresses [frames]uint64) Site {
+	site, there := p.sites[addresses]
+	if there {
+		return site
+	}
+	var found [frames]frame
 	for i, address := range addresses {
 		for _, image := range p.images {
 			// The call itself is before the address to which it returns.
 			if address > image.first && address <= image.last {
-				site[i] = frame{image.file, address - image.base - 1}
+				found[i] = frame{image.file, address - image.base - 1}
 				break
 			}
 		}
+	}
+	if found == ([frames]frame{}) {
+		return Site{}
+	}
+	if site, there = d.sites[found]; !there {
+		if len(d.sites) >= maxSites {
+			return Site{}
+		}
+		site = Site{&found}
+		d.sites[found] = site
+	}
+	if len(p.sites) < maxSites {
+		p.sites[addresses] = site
 	}
 	return site
 }
@@ -108,6 +133,7 @@ func (d *decoder) addImage(p *process, record *raw) {
 		d.files[string(path)] = file
 	}
 	p.images = append(p.images, image{base, first, last, file})
+	clear(p.sites)
 }
 
 // symbols are what an ELF file says about its code.

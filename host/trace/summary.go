@@ -12,6 +12,7 @@ import (
 
 	"rdmarun/host/record"
 	"rdmarun/host/scenario/quantity"
+	"rdmarun/rdmacore"
 )
 
 // Summary counts calls.
@@ -97,6 +98,11 @@ func failuresOf(call *Call) (names []string) {
 		}
 	}
 	walk(call.Results)
+	for i := range call.Polled {
+		if status := call.Polled[i].Status; status != rdmacore.WCSuccess {
+			names = append(names, status.String())
+		}
+	}
 	return names
 }
 

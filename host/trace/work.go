@@ -7,15 +7,9 @@ import (
 	"rdmarun/rdmacore"
 )
 
-// byHand decodes the calls that rdmacore/trace writes by hand (data.c, queue.c, builder.c, events.c).
+// byHand decodes the calls that rdmacore/trace writes by hand (data.c, queue.c, builder.c, events.c), but for posts and
+// polls.
 var byHand = map[string]func(*reader, *Call){
-	"ibv_post_send":       decodeSend,
-	"ibv_wr_complete":     decodeSend,
-	"ibv_wr_abort":        decodeSend,
-	"ibv_post_recv":       func(r *reader, c *Call) { decodeReceive(r, c, "qp") },
-	"ibv_post_srq_recv":   func(r *reader, c *Call) { decodeReceive(r, c, "srq") },
-	"ibv_poll_cq":         decodePoll,
-	"ibv_start_poll":      decodePoll,
 	"ibv_req_notify_cq":   decodeNotify,
 	"rdma_get_cm_event":   decodeEvent,
 	"rdma_ack_cm_event":   decodeAck,
@@ -23,169 +17,165 @@ var byHand = map[string]func(*reader, *Call){
 	"ibv_ack_async_event": decodeAsyncAck,
 }
 
+// inNumbers are posts and polls: the kind of the queue, and how a request is read; nil for a poll.
+var inNumbers = map[string]work{
+	"ibv_post_send":     {"qp", (*reader).send},
+	"ibv_wr_complete":   {"qp", (*reader).send},
+	"ibv_wr_abort":      {"qp", (*reader).send},
+	"ibv_post_recv":     {"qp", (*reader).receive},
+	"ibv_post_srq_recv": {"srq", (*reader).receive},
+	"ibv_poll_cq":       {"cq", nil},
+	"ibv_start_poll":    {"cq", nil},
+}
+
+// work is how a post or a poll is decoded.
+type work struct {
+	queue   string
+	request func(*reader, *posted) Request
+}
+
 const datagram = 1 << 63
 
-// segments reads what is recorded of a list, and counts the bytes of all of it that is.
-func (r *reader) segments(counts uint64, call *Call) any {
-	all, recorded := uint32(counts>>32), uint32(counts)
-	list := List{}
-	for range min(recorded, uint32(len(r.words)/2)) {
-		address, rest := r.word(), r.word()
-		call.Bytes += rest & 0xffffffff
-		list = append(list, Struct{
-			{"addr", hex(address)}, {"length", rest & 0xffffffff}, {"lkey", hex(rest >> 32)},
-		})
+// decode reads a post or a poll, and shows it unless its numbers are all that is asked for.
+func (w work) decode(r *reader, call *Call, in *posted, numbers bool) {
+	queue := r.name(w.queue, r.word())
+	call.Queue = Name(queue)
+	var counts uint64
+	if w.request != nil {
+		counts = r.posts(call, in, w.request)
+	} else {
+		counts = r.polls(call, in)
 	}
+	if numbers {
+		return
+	}
+	call.Arguments = []Field{{"", queue}}
+	if w.request != nil {
+		r.showPosts(call, w.queue == "qp" && isSend(call.Name), counts)
+	} else {
+		showPolls(call, counts)
+	}
+	call.Posted, call.Polled = nil, nil // the next record has their memory
+}
+
+func isSend(name string) bool { return name != "ibv_post_recv" && name != "ibv_post_srq_recv" }
+
+// showPosts shows the list of a post: one request, or several in brackets.
+func (r *reader) showPosts(call *Call, send bool, counts uint64) {
+	list := make(List, 0, len(call.Posted))
+	for i := range call.Posted {
+		request := &call.Posted[i]
+		fields := Struct{{"wr_id", hex(request.ID)}}
+		if send {
+			fields = append(fields, r.showSend(request, counts&datagram != 0)...)
+		}
+		list = append(list, append(fields, Field{"sge", showSegments(request)}))
+	}
+	all, recorded := counts&^datagram>>32, counts&0xffffffff
 	if all > recorded {
 		list = append(list, more(all-recorded))
+	}
+	var shown any = list
+	if len(list) == 1 {
+		shown = list[0]
+	}
+	call.Arguments = append(call.Arguments, Field{"", shown})
+	if call.Failed() && all > 1 && uint64(call.Taken) < all {
+		call.Results = append(call.Results, Field{"bad_wr", uint64(call.Taken)})
+	}
+}
+
+func showSegments(request *Request) List {
+	list := make(List, 0, len(request.Segments))
+	for _, each := range request.Segments {
+		list = append(list, Struct{
+			{"addr", hex(each.Address)}, {"length", uint64(each.Length)}, {"lkey", hex(each.Key)},
+		})
+	}
+	if recorded := uint32(len(request.Segments)); request.all > recorded {
+		list = append(list, more(request.all-recorded))
 	}
 	return list
 }
 
-// request reads a send request.
-func (r *reader) request(isDatagram bool, call *Call) any {
-	id, operation, counts, keys, remote := r.word(), r.word(), r.word(), r.word(), r.word()
-	opcode, flags := rdmacore.Opcode(uint32(operation)), rdmacore.SendFlags(operation>>32)
-	fields := Struct{{"wr_id", hex(id)}, {"opcode", Word(opcode.String())}}
-	if flags != 0 {
-		fields = append(fields, Field{"flags", Word(flags.String())})
+// showSend shows what a request to send has between wr_id and its segments.
+func (r *reader) showSend(request *Request, isDatagram bool) (fields Struct) {
+	opcode := request.Opcode
+	fields = Struct{{"opcode", Word(opcode.String())}}
+	if request.Flags != 0 {
+		fields = append(fields, Field{"flags", Word(request.Flags.String())})
 	}
-	isAtomic := opcode == rdmacore.OpAtomicCmpAndSwp || opcode == rdmacore.OpAtomicFetchAndAdd
-	var operands [2]uint64
-	if isAtomic {
-		operands = [2]uint64{r.word(), r.word()}
-	}
-	immediate, key := uint32(keys>>32), uint32(keys)
 	switch opcode {
 	case rdmacore.OpSendWithImm, rdmacore.OpRDMAWriteWithImm:
-		fields = append(fields, Field{"imm_data", hex(bigEndian32(immediate))})
+		fields = append(fields, Field{"imm_data", hex(bigEndian32(request.immediate))})
 	case rdmacore.OpSendWithInv, rdmacore.OpLocalInv:
-		fields = append(fields, Field{"invalidate_rkey", hex(immediate)})
+		fields = append(fields, Field{"invalidate_rkey", hex(request.immediate)})
 	}
 	switch opcode {
 	case rdmacore.OpRDMAWrite, rdmacore.OpRDMAWriteWithImm, rdmacore.OpRDMARead, rdmacore.OpAtomicCmpAndSwp,
 		rdmacore.OpAtomicFetchAndAdd, rdmacore.OpAtomicWrite:
-		fields = append(fields, Field{"remote_addr", hex(remote)}, Field{"rkey", hex(key)})
+		fields = append(fields, Field{"remote_addr", hex(request.remote)}, Field{"rkey", hex(request.key)})
 	case rdmacore.OpSend, rdmacore.OpSendWithImm:
 		if isDatagram {
-			fields = append(fields, Field{"ah", r.name("ah", remote)}, Field{"remote_qpn", uint64(key)})
+			fields = append(
+				fields, Field{"ah", r.name("ah", request.remote)}, Field{"remote_qpn", uint64(request.key)},
+			)
 		}
 	}
 	switch opcode {
 	case rdmacore.OpAtomicCmpAndSwp:
-		fields = append(fields, Field{"compare", hex(operands[0])}, Field{"swap", hex(operands[1])})
+		fields = append(
+			fields, Field{"compare", hex(request.operands[0])}, Field{"swap", hex(request.operands[1])},
+		)
 	case rdmacore.OpAtomicFetchAndAdd:
-		fields = append(fields, Field{"add", hex(operands[0])})
-	}
-	return append(fields, Field{"sge", r.segments(counts, call)})
-}
-
-// posted shows the list of a post: one request, or several in brackets.
-func (r *reader) posted(call *Call, counts uint64, request func() any) any {
-	all, recorded := counts&^datagram>>32, counts&0xffffffff
-	call.Messages = all
-	list := List{}
-	for range recorded {
-		if len(r.words) == 0 {
-			break
-		}
-		list = append(list, request())
-	}
-	if all > recorded {
-		list = append(list, more(all-recorded))
-	}
-	if len(list) == 1 {
-		return list[0]
-	}
-	return list
-}
-
-// bad adds which request of several was refused.
-func bad(call *Call, at uint64) {
-	if call.Failed() && call.Messages > 1 && at < call.Messages {
-		call.Results = append(call.Results, Field{"bad_wr", at})
-	}
-	if call.Failed() {
-		call.Messages, call.Bytes = at, 0
-	}
-}
-
-func decodeSend(r *reader, call *Call) {
-	queue, counts, at := r.word(), r.word(), r.word()
-	call.Arguments = []Field{
-		{"", r.name("qp", queue)},
-		{"", r.posted(call, counts, func() any { return r.request(counts&datagram != 0, call) })},
-	}
-	bad(call, at)
-}
-
-func decodeReceive(r *reader, call *Call, kind string) {
-	queue, counts, at := r.word(), r.word(), r.word()
-	call.Arguments = []Field{
-		{"", r.name(kind, queue)},
-		{"", r.posted(call, counts, func() any {
-			id, segments := r.word(), r.word()
-			return Struct{{"wr_id", hex(id)}, {"sge", r.segments(segments, call)}}
-		})},
-	}
-	bad(call, at)
-}
-
-// completion reads a work completion. A failed one has wr_id, status, queue pair and vendor_err only (ibv_poll_cq(3)).
-func (r *reader) completion(call *Call) any {
-	id, status, lengths, immediates, vendor := r.word(), r.word(), r.word(), r.word(), r.word()
-	call.Messages++
-	result := rdmacore.WCStatus(status >> 32)
-	fields := Struct{{"wr_id", hex(id)}}
-	if result != rdmacore.WCSuccess {
-		call.Failures++
-		name := result.String()
-		return append(fields,
-			Field{"status", explained{name, meaning("status", name)}}, Field{"qp_num", lengths & 0xffffffff},
-			Field{"vendor_err", hex(vendor >> 32)})
-	}
-	opcode, flags := rdmacore.WCOpcode(uint32(status)), rdmacore.WCFlags(uint32(immediates))
-	fields = append(fields, Field{"status", Word("SUCCESS")}, Field{"opcode", Word(opcode.String())})
-	switch opcode {
-	case rdmacore.WCRecv, rdmacore.WCRecvRDMAWithImm:
-		call.Bytes += lengths >> 32
-		fields = append(fields, Field{"byte_len", lengths >> 32})
-		if flags&rdmacore.WCWithImm != 0 {
-			fields = append(fields, Field{"imm_data", hex(bigEndian32(uint32(immediates >> 32)))})
-		}
-		if flags&rdmacore.WCWithInv != 0 {
-			fields = append(fields, Field{"invalidated_rkey", hex(immediates >> 32)})
-		}
-	}
-	if lengths&0xffffffff != 0 {
-		fields = append(fields, Field{"qp_num", lengths & 0xffffffff})
-	}
-	if flags&rdmacore.WCGRH != 0 && vendor&0xffffffff != 0 {
-		fields = append(fields, Field{"src_qp", vendor & 0xffffffff})
+		fields = append(fields, Field{"add", hex(request.operands[0])})
 	}
 	return fields
 }
 
-func decodePoll(r *reader, call *Call) {
-	queue, counts := r.word(), r.word()
-	call.Arguments = []Field{{"", r.name("cq", queue)}}
+// showPolls shows the completions of a poll.
+func showPolls(call *Call, counts uint64) {
 	if asked := counts >> 32; asked != 0 {
 		call.Arguments = append(call.Arguments, Field{"num_entries", asked})
 	}
-	list := List{}
-	for range counts & 0xffffffff {
-		if len(r.words) == 0 {
-			break
-		}
-		list = append(list, r.completion(call))
+	list := make(List, 0, len(call.Polled))
+	for i := range call.Polled {
+		list = append(list, showCompletion(&call.Polled[i]))
 	}
-	if all, is := call.Result.(int64); is && all > int64(len(list)) {
-		list = append(list, more(all-int64(len(list))))
-		call.Messages = uint64(all)
+	if shown := uint64(len(list)); call.Messages > shown {
+		list = append(list, more(call.Messages-shown))
 	}
 	if len(list) > 0 {
 		call.Results = []Field{{"", list}}
 	}
+}
+
+// showCompletion shows what is valid of a completion.
+func showCompletion(c *Completion) Struct {
+	fields := Struct{{"wr_id", hex(c.ID)}}
+	if c.Status != rdmacore.WCSuccess {
+		name := c.Status.String()
+		return append(fields,
+			Field{"status", explained{name, meaning("status", name)}}, Field{"qp_num", uint64(c.QueuePair)},
+			Field{"vendor_err", hex(c.vendor)})
+	}
+	fields = append(fields, Field{"status", Word("SUCCESS")}, Field{"opcode", Word(c.Opcode.String())})
+	if c.IsReceive() {
+		fields = append(fields, Field{"byte_len", uint64(c.length)})
+		if c.flags&rdmacore.WCWithImm != 0 {
+			fields = append(fields, Field{"imm_data", hex(bigEndian32(c.immediate))})
+		}
+		if c.flags&rdmacore.WCWithInv != 0 {
+			fields = append(fields, Field{"invalidated_rkey", hex(c.immediate)})
+		}
+	}
+	if c.QueuePair != 0 {
+		fields = append(fields, Field{"qp_num", uint64(c.QueuePair)})
+	}
+	if c.flags&rdmacore.WCGRH != 0 && c.source != 0 {
+		fields = append(fields, Field{"src_qp", uint64(c.source)})
+	}
+	return fields
 }
 
 func decodeNotify(r *reader, call *Call) {
