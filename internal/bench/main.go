@@ -55,6 +55,7 @@ func measure(ctx context.Context, p paths, all figures, skipped map[string]strin
 	meshes := func(ctx context.Context, p paths, all figures) error { return measureMeshes(ctx, p, all, skipped) }
 	asGuests := func(ctx context.Context, p paths, all figures) error { return measurePrograms(ctx, p, all, skipped) }
 	traces := func(ctx context.Context, p paths, all figures) error { return measureTraces(ctx, p, all, skipped) }
+	checks := func(ctx context.Context, p paths, all figures) error { return measureChecks(ctx, p, all, skipped) }
 	for _, step := range []struct {
 		what string
 		run  func(context.Context, paths, figures) error
@@ -70,6 +71,7 @@ func measure(ctx context.Context, p paths, all figures, skipped map[string]strin
 		{"a thousand guests", inPairs},
 		{"programs as guests", asGuests},
 		{"rdmarun trace", traces},
+		{"rdmarun check", checks},
 		{"the scenario engine", measureEngine},
 		// Last: for a while after processes have spun, others are slower.
 		{"labs", measureLab},

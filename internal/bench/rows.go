@@ -94,6 +94,10 @@ var rows = []row{
 	},
 	{title: "more for a post or poll under rdmarun trace", figure: "trace-data-call", unit: "ns", mark: 150},
 	{title: "more for a call that makes a queue pair", figure: "trace-queue-pair", unit: "ns", mark: 500},
+	{
+		title: "ib_send_bw of 64 B messages under rdmarun check, relative to exec", figure: "check-message", unit: "ns",
+		relativeTo: "exec-message", mark: 3,
+	},
 	{title: "rdmarun run rping.yaml, wall", figure: "run-wall", unit: "ms", mark: 50},
 	{title: "rdmarun run rping.yaml, peak memory", figure: "run-peak", unit: "MiB", mark: 64},
 	{title: "validate 1,000 files of 60 lines", figure: "validate-1000", unit: "s", mark: 2},

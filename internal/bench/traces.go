@@ -75,3 +75,60 @@ func costs(ctx context.Context, p paths, command ...string) (map[string]float64,
 	}
 	return found, nil
 }
+
+// messagesOfCheck is long enough that the start of the programs does not count.
+const messagesOfCheck = 300000
+
+// measureChecks measures what a message of 64 bytes costs two programs under "rdmarun check", and under "rdmarun exec",
+// in turn.
+func measureChecks(ctx context.Context, p paths, all figures, skipped map[string]string) error {
+	if _, err := exec.LookPath("ib_send_bw"); err != nil {
+		skipped["check-message"] = err.Error()
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
+	defer cancel()
+	var checked, plain []float64
+	for range rounds {
+		without, err := messageCost(ctx, p, "exec")
+		if err != nil {
+			return err
+		}
+		with, err := messageCost(ctx, p, "check")
+		if err != nil {
+			return err
+		}
+		plain, checked = append(plain, without), append(checked, with)
+	}
+	all["check-message"], all["exec-message"] = median(checked), median(plain)
+	return nil
+}
+
+// messageCost is the nanoseconds of a message of ib_send_bw, by the rate that its client prints. The client is started
+// again until the server listens.
+func messageCost(ctx context.Context, p paths, command string) (float64, error) {
+	port, err := freePort()
+	if err != nil {
+		return 0, err
+	}
+	program := fmt.Sprintf("ib_send_bw -s 64 -n %d -F -p %s", messagesOfCheck, port)
+	script := fmt.Sprintf(
+		"%s >/dev/null & for try in $(seq 50); do %s 127.0.0.1 2>/dev/null && break; sleep 0.1; done; wait",
+		program, program,
+	)
+	printed, err := exec.CommandContext(ctx, p.rdmarun, command, "--", "sh", "-c", script).Output()
+	if err != nil {
+		return 0, fmt.Errorf("rdmarun %s ib_send_bw: %w", command, err)
+	}
+	for line := range strings.Lines(string(printed)) {
+		// Size, iterations, peak and average rate in bytes, millions of messages a second.
+		fields := strings.Fields(line)
+		if len(fields) != 5 || fields[0] != "64" {
+			continue
+		}
+		if rate, err := strconv.ParseFloat(fields[4], 64); err == nil && rate > 0 {
+			return 1000 / rate, nil
+		}
+	}
+	return 0, fmt.Errorf("rdmarun %s ib_send_bw printed no rate: %s", command, printed)
+}
