@@ -167,7 +167,7 @@ rxe-shell: bin/rdmarun guests rxe-setup ## a prompt in the VM; the device is rxe
 	$(Q)tools/rxe-vm/rxe-vm shell $(if $(SIW),--siw)
 
 .PHONY: test-rxe
-test-rxe: bin/rdmarun bin/librdmarun-soft.so bin/librdmarun-trace.so guests rdma-core bin/rdmacore.test bin/program.test core-test-programs build/pyverbs/soft.txt ## tests on rdma_rxe in the VM, with other people's programs and tests, and conformance
+test-rxe: bin/rdmarun bin/librdmarun-soft.so bin/librdmarun-trace.so guests rdma-core bin/rdmacore.test bin/program.test core-test-programs build/exec-test/mistakes build/pyverbs/soft.txt ## tests on rdma_rxe in the VM, with other people's programs and tests, and conformance
 	$(Q)tools/rxe-vm/jobs.sh test conformance pyverbs wire
 
 # Keys for the job lab, of which both machines have the folder.

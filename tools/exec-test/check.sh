@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# check.sh RDMARUN PROGRAM SOURCES [PROVIDER MODE...]: "rdmarun check" finds the mistake of each mode of the program, in
+# check.sh RDMARUN PROGRAM SOURCES [PROVIDER ADDRESS MODE...]: "rdmarun check" finds the mistake of each mode of the program, in
 # its line. It finds none in modes without one.
 set -euo pipefail
 
-rdmarun=$1 program=$2 sources=$3 provider=${4-soft}
-modes=("${@:5}")
+rdmarun=$1 program=$2 sources=$3 provider=${4-soft} address=${5-127.0.0.1}
+modes=("${@:6}")
 [ $# -gt 3 ] || mapfile -t modes < <("$program" --list)
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -21,7 +21,7 @@ found() { grep -o "^{\"code\":\"$1\".*" "$folder/found.jsonl" || true; }
 
 for mode in "${modes[@]}"; do
 	status=0
-	timeout 60 "$rdmarun" check -P "$provider" --strict -o "$folder/found.jsonl" -- "$program" "$mode" 2>"$folder/stderr" || status=$?
+	timeout 60 "$rdmarun" check -P "$provider" --strict -o "$folder/found.jsonl" -- "$program" "$mode" "$address" 2>"$folder/stderr" || status=$?
 	case $mode in
 	none | connected)
 		[ ! -s "$folder/found.jsonl" ] || fails "mode $mode has no mistake"

@@ -1,6 +1,4 @@
 /* Mistakes with connections and their events. */
-#include <arpa/inet.h>
-
 #include "mistakes.h"
 
 /* A connection from this process to itself: an event channel, its listener, and both ends. */
@@ -41,7 +39,7 @@ static void make_qp(struct rdma_cm_id *id)
 /* Up to the request to connect, which the server has then. */
 static void pair_request(struct pair *p, struct rdma_conn_param *param)
 {
-	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = own_address};
 	struct rdma_cm_event *event;
 
 	REQUIRE(p->channel = rdma_create_event_channel());
@@ -154,7 +152,7 @@ void private_data_long__connect(struct endpoint *e)
 {
 	char data[64] = {0};
 	struct rdma_conn_param param = {.private_data = data, .private_data_len = sizeof(data)};
-	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = 1};
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = own_address, .sin_port = 1};
 	struct pair p = {0};
 
 	(void)e;
@@ -175,7 +173,7 @@ void private_data_long__connect(struct endpoint *e)
 void event_unacked(struct endpoint *e)
 {
 	struct rdma_event_channel *channel = rdma_create_event_channel();
-	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = 1};
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = own_address, .sin_port = 1};
 	struct rdma_cm_event *event;
 	struct rdma_cm_id *id;
 

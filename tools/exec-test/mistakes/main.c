@@ -1,5 +1,7 @@
 #include "mistakes.h"
 
+struct in_addr own_address;
+
 void none(struct endpoint *e)
 {
 	for (int i = 0; i < 40; i++)
@@ -13,14 +15,15 @@ static const struct {
 	void (*run)(struct endpoint *e);
 } modes[] = {MODE(none) MODE(connected) MISTAKES(MODE)};
 
-/* mistakes NAME; with --list it prints all names. */
+/* mistakes NAME [ADDRESS]; with --list it prints all names. Connections are to the address, which is the host's own. */
 int main(int count, char **arguments)
 {
 	struct ibv_device **list;
 	static struct endpoint e;
 
 	alarm(PATIENCE);
-	REQUIRE(count == 2);
+	REQUIRE(count == 2 || count == 3);
+	REQUIRE(inet_pton(AF_INET, count == 3 ? arguments[2] : "127.0.0.1", &own_address) == 1);
 	for (size_t i = 0; i < sizeof(modes) / sizeof(*modes); i++) {
 		if (!strcmp(arguments[1], "--list"))
 			puts(modes[i].name);

@@ -6,6 +6,8 @@
 #ifndef MISTAKES_H
 #define MISTAKES_H
 
+#include <arpa/inet.h>
+
 #include "../exec_test.h"
 
 #define MISTAKES(MISTAKE)                                                                          \
@@ -70,6 +72,9 @@ MISTAKES(DECLARE)
 DECLARE(none) /* no mistake */
 DECLARE(connected) /* no mistake, with a connection */
 #undef DECLARE
+
+/* Where connections are made to: an address of the device. */
+extern struct in_addr own_address;
 
 /* Memory of the endpoint. */
 static inline struct ibv_sge segment(struct endpoint *e, size_t from, uint32_t length)
