@@ -98,7 +98,8 @@ func roles() object {
 	guest["oneOf"] = []any{jsonschema.Require("module"), jsonschema.Require("script")}
 	program := required(mapping("A native program.", ast.Keys("program"), object{
 		"command": jsonschema.ListOf(jsonschema.Scalar()), "cwd": jsonschema.Scalar(), "user": jsonschema.Scalar(),
-		"timeout": jsonschema.Ref("duration"), "output": jsonschema.Ref("size"), "trace": jsonschema.Scalar(),
+		"timeout": jsonschema.Ref("duration"), "output": jsonschema.Ref("size"),
+		"trace": object{"anyOf": []any{jsonschema.Scalar(), jsonschema.ListOf(jsonschema.Scalar())}},
 		"env":   object{"type": "object", "additionalProperties": jsonschema.Scalar()},
 		"stdin": jsonschema.Ref("input"),
 		"files": object{"type": "object", "additionalProperties": jsonschema.Ref("input")},

@@ -147,7 +147,7 @@ type Program struct {
 	User    *syntax.Node  `key:"user" doc:"name or number of the user that it runs as (default: the same user). This needs root, and opens the fabric of the case to all users of the host"`
 	Timeout *syntax.Node  `key:"timeout,any" doc:"how long it may run (default: as long as the case). Then it gets SIGTERM, and 2 s later SIGKILL"`
 	Output  *syntax.Node  `key:"output" doc:"bytes that it may print; 16MiB by default"`
-	Trace   *syntax.Node  `key:"trace" doc:"true: each of its calls of libibverbs and librdmacm is a line of its output, 10000 lines at most. Or names of calls and groups, as rdmarun trace -e has them: connection,ibv_modify_qp"`
+	Trace   *syntax.Node  `key:"trace,any" doc:"true: each of its calls of libibverbs and librdmacm is a line of its output, 10000 lines at most. Or names of calls and groups, as rdmarun trace -e has them: [connection, ibv_modify_qp], or ['!poll'] for all others"`
 }
 
 // Allow is what a guest may do.

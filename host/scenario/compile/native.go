@@ -45,34 +45,56 @@ func (x *expander) nativeProgram(written *ast.Program) *testbed.ProgramConfig {
 		config.Output = int64(bytes.(int))
 	}
 	config.Inputs = x.inputFiles(inputsOfProgram(written))
-	calls, known := x.known(&verb.Argument{Name: "trace", Type: verb.Text}, written.Trace, x.global).(string)
-	if known {
-		config.Trace = x.tracedCalls(calls, written.Trace)
-	}
+	config.Trace = x.tracedCalls(written.Trace)
 	return config
 }
 
-// tracedCalls are the calls that trace chooses; nil for none.
-func (x *expander) tracedCalls(calls string, node *syntax.Node) *trace.Filter {
-	var chosen []string
-	switch calls {
-	case "false":
+// tracedCalls are the calls that trace chooses: a truth value, or one or several expressions of names. It returns nil
+// for none.
+func (x *expander) tracedCalls(node *syntax.Node) *trace.Filter {
+	if node == nil {
 		return nil
-	case "true": // all
-	default:
-		chosen = []string{calls}
+	}
+	node, at := x.global.resolve(node)
+	expressions := []*syntax.Node{node}
+	if node.Kind == syntax.Sequence {
+		if expressions = node.Items; len(expressions) == 0 {
+			x.errors.Report(diag.EmptyList, node.Span(), "trace: the list is empty").WithHint("leave the key out")
+		}
+	}
+	var chosen []string
+	for _, each := range expressions {
+		calls, known := x.known(&verb.Argument{Name: "trace", Type: verb.Text}, each, at).(string)
+		switch {
+		case !known: // and reported
+			return nil
+		case each == node && calls == "false":
+			return nil
+		case each == node && calls == "true": // all
+		case x.isFilter(calls, each):
+			chosen = append(chosen, calls)
+		}
 	}
 	filter, err := trace.ParseFilter(chosen)
-	if unknown := (*trace.NameError)(nil); errors.As(err, &unknown) {
-		possible, names := trace.FilterNames()
-		if strings.Contains(unknown.Name, "_") {
-			possible = names
-		}
-		x.errors.Report(diag.NotOneOf, node.Span(), "%v", err).WithOneOf(unknown.Name, possible)
-	} else if err != nil {
+	if err != nil {
 		x.errors.Report(diag.NotOneOf, node.Span(), "trace: %v", err)
 	}
 	return filter
+}
+
+// isFilter reports whether an expression names calls and groups. If not, it is an error.
+func (x *expander) isFilter(expression string, node *syntax.Node) bool {
+	_, err := trace.ParseFilter([]string{expression})
+	unknown := (*trace.NameError)(nil)
+	if !errors.As(err, &unknown) {
+		return true
+	}
+	possible, names := trace.FilterNames()
+	if strings.Contains(unknown.Name, "_") {
+		possible = names
+	}
+	x.errors.Report(diag.NotOneOf, node.Span(), "%v", err).WithOneOf(unknown.Name, possible)
+	return false
 }
 
 func inputsOfProgram(written *ast.Program) inputs {
