@@ -240,8 +240,8 @@ func (c *cancelling) Record(each *record.Record) error {
 	return c.results.Record(each)
 }
 
-// TestInterruptedNames: the failure of a step names it, whether the end of the run cuts it off or comes before it. Which
-// of the two happens depends on the machine.
+// TestInterruptedNames: the failure of a step names it, whether the end of the run cuts it off or comes before it.
+// Which of the two happens depends on the machine.
 func TestInterruptedNames(t *testing.T) {
 	const text = "rdmarun: v1\nroles: {client: {}}\nsteps:\n  - log: it waits\n  - {role: client, sleep: 10m}\n"
 	checked := scenario.Check([]string{write(t, text)}, scenario.Params{})
