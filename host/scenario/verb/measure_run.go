@@ -370,17 +370,20 @@ func nextInterval(before, interval time.Duration, ended bool) time.Duration {
 	return (before + watchEvery/2).Truncate(interval) + interval - watchEvery/2
 }
 
-// since is what each end has done since its earlier figures.
+// since is what each end has done since its earlier figures. The figures of an end in another process may still be the
+// earlier ones; it has no part then.
 func since(found, before []*record.Measure) []*record.Measure {
-	part := make([]*record.Measure, len(found))
+	var parts []*record.Measure
 	for i, each := range found {
 		var earlier *record.Measure
 		if before != nil {
 			earlier = before[i]
 		}
-		part[i] = each.Since(earlier)
+		if part := each.Since(earlier); part.Took > 0 {
+			parts = append(parts, part)
+		}
 	}
-	return part
+	return parts
 }
 
 // report passes on the results; there are the figures of an end that is not here.
