@@ -33,6 +33,7 @@ import (
 const (
 	maxFindings = 1000
 	maxMissing  = 16
+	maxFormer   = 256
 )
 
 // Finding is a mistake at one place of the program.
@@ -68,6 +69,7 @@ type Checker struct {
 	kinds     map[string]finding.Kind
 	frees     map[string]string // by a call: the kind of object that it destroys
 	processes map[int]*process
+	former    []former
 	known     map[key]*Finding
 	order     []*Finding
 	dropped   uint64
@@ -113,6 +115,9 @@ func (c *Checker) Take(call *trace.Call) {
 	case call.Name == "exit":
 		c.exited(call.Process, p)
 		return
+	case call.Name == "exec":
+		c.executed(call.Process, p)
+		return
 	}
 	if call.Queue != "" {
 		if !call.Nested {
@@ -151,6 +156,22 @@ func (c *Checker) exited(pid int, p *process) {
 	if len(p.objects) == 0 && len(p.unrepeated) == 0 {
 		delete(c.processes, pid)
 	}
+}
+
+// executed is the end of a program of which the process executes another one (execve(2)). Its objects are gone, and the
+// names of the next one's begin again.
+func (c *Checker) executed(pid int, p *process) {
+	p.endQueues()
+	delete(c.processes, pid)
+	if len(p.objects)+len(p.unrepeated) > 0 && len(c.former) < maxFormer {
+		c.former = append(c.former, former{pid, p})
+	}
+}
+
+// former is a program that has executed another one.
+type former struct {
+	pid int
+	*process
 }
 
 // checks are the checks of calls by name, but for posts and polls.
@@ -252,6 +273,11 @@ const (
 // Close checks what is left, and returns the findings: errors first, then in the order in which they were found.
 // Findings of the suppressed kinds are left out.
 func (c *Checker) Close(suppressed []string, ending func(pid int) Ending) []Finding {
+	for _, each := range c.former {
+		c.postsIgnored(each.pid, each.process)
+		c.removalsIgnored(each.process)
+		c.objectsLeft(each.pid, each.process)
+	}
 	for _, pid := range slices.Sorted(maps.Keys(c.processes)) {
 		p, end := c.processes[pid], ending(pid)
 		if end == Succeeded {

@@ -381,3 +381,21 @@ func TestProcessesEnd(t *testing.T) {
 		})
 	}
 }
+
+// TestExec: the objects of a program end when it executes another one, which has others of the same names.
+func TestExec(t *testing.T) {
+	p := newProgram(t)
+	p.connected()
+	for i := range uint64(8) { // as many as the completion queue has entries
+		p.receive(i, 4096+64*i, 64)
+	}
+	p.call("exec", nil, nil, nil, 0)
+	p.connected()
+	p.receive(1, 4096, 64)
+	p.completion(1, rdmacore.WCSuccess, rdmacore.WCRecv)
+	p.call("ibv_destroy_qp", int64(0), []trace.Field{word("qp#1")}, nil, 0)
+	p.expect(Succeeded, "")
+	if len(p.checker.former) != 1 {
+		t.Errorf("%d programs have left objects, not 1", len(p.checker.former))
+	}
+}

@@ -113,7 +113,7 @@ type Options struct {
 	// Memory adds calls about the memory of requests and regions: memory that changes while it is sent, and memory that
 	// is given back. It sets Call.InHandler, too.
 	Memory bool
-	// Processes adds calls named fork and exit for what processes do.
+	// Processes adds calls named fork, exec and exit for what processes do.
 	Processes bool
 }
 

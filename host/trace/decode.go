@@ -31,6 +31,7 @@ type process struct {
 	images      []image
 	sites       map[[frames]uint64]Site // by the addresses of a record
 	forkedFrom  *process                // the parent, if it is traced; nil after the first record
+	executed    bool                    // in place of a program that is traced; false after the first record
 }
 
 // known is what is known of an object.
@@ -104,6 +105,7 @@ func newDecoder(table *calls.Table, began int64, options Options) *decoder {
 // begin is the beginning of a process.
 func (d *decoder) begin(p *process) {
 	p.forkedFrom = d.known[p.parent]
+	p.executed = d.known[p.pid] != nil
 	d.known[p.pid] = p
 }
 
@@ -137,6 +139,10 @@ func (d *decoder) end(p *process) {
 // decode returns the call of a record; nil for one that is not shown.
 func (d *decoder) decode(p *process, record *raw) *Call {
 	p.inherit()
+	if p.executed {
+		p.executed = false
+		d.execute(p, record)
+	}
 	switch record.kind {
 	case kindEnter:
 		record.unfinished = true
@@ -180,6 +186,15 @@ func (d *decoder) decode(p *process, record *raw) *Call {
 		return nil
 	}
 	return d.call(p, record)
+}
+
+// execute reports that a process runs another program now. It makes a ring of its own at its first call, when those
+// that the program before it has made are decoded.
+func (d *decoder) execute(p *process, record *raw) {
+	if d.options.Processes {
+		at := time.Duration(record.end - d.began)
+		d.options.Take(&Call{Process: p.pid, Name: "exec", Group: groupProcess, Start: at, End: at})
+	}
 }
 
 func (d *decoder) note(p *process, record *raw, text string) *Call {

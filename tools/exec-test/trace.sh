@@ -56,6 +56,11 @@ in_order 'ibv_open_device\(device#1\) = ctx#1 \{device="soft0"\} <' \
 traced 139 die
 in_order 'ibv_poll_cq\(.*opcode=RECV' '\+\+\+ traced was ended by SIGSEGV \+\+\+'
 
+# A program that has objects executes another one, in the same process: its objects are numbered again.
+traced 3 exec
+in_order 'ibv_create_qp\(pd#1, .* = qp#1 ' 'ibv_poll_cq\(.*opcode=RECV' '^ +[0-9.]+ ibv_open_device\(device#1\) = ctx#1' \
+	'ibv_create_qp\(pd#1, .* = qp#1 ' 'ibv_poll_cq\(.*opcode=RECV' '\+\+\+ traced exited with 3 \+\+\+'
+
 # Each call is there, or counted as missing.
 traced 0 flood -e ibv_req_notify_cq
 total=$(awk '/ibv_req_notify_cq/ {n++} / calls are missing/ {for (i = 1; i < NF; i++) if ($(i + 1) == "calls") n += $i} END {print n}' "$folder/calls")

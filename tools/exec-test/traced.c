@@ -1,7 +1,7 @@
 /*
  * What trace.sh has "rdmarun trace" show, by the first argument. calls: each way to call, a refused call, a failed
- * completion, a child; the exit code is 3. die: a signal. flood: more calls than can be read in time. cost: it prints
- * nanoseconds of each call, which internal/bench compares with those without a trace.
+ * completion, a child; the exit code is 3. exec: it executes itself with calls. die: a signal. flood: more calls than can
+ * be read in time. cost: it prints nanoseconds of each call, which internal/bench compares with those without a trace.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -216,6 +216,10 @@ int main(int count, char **arguments)
 	endpoint_transfer(&endpoint);
 	if (!strcmp(arguments[1], "die"))
 		raise(SIGSEGV);
+	if (!strcmp(arguments[1], "exec")) {
+		execl("/proc/self/exe", arguments[0], "calls", NULL);
+		return 1;
+	}
 	extended(&endpoint);
 	fail(&endpoint);
 	have_a_child();
