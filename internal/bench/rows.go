@@ -28,7 +28,7 @@ var rows = []row{
 	},
 	{title: "each of them, without its queues", figure: "qp-state", unit: "B", mark: 2048},
 	{title: "64 B RDMA WRITE with its poll", figure: "instructions-write-64B", unit: "instructions", mark: 350},
-	{title: "64 B SEND and receive with their polls", figure: "instructions-send-64B", unit: "instructions"},
+	{title: "64 B SEND and receive with their polls", figure: "instructions-send-64B", unit: "instructions", mark: 950},
 	{title: "64 B RDMA WRITE one way, target spins on memory", figure: "write-64B-one-way", unit: "us", mark: 0.2},
 	{title: "64 B SEND one way, two threads, C caller", figure: "send-64B-one-way", unit: "us", mark: 0.3},
 	{
