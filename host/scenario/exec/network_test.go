@@ -38,7 +38,9 @@ type network struct {
 	// ordered are the messages that came while another process had some under way, delayed those held back.
 	ordered, delayed int
 	// steps counts what the network has done; beyond maxSteps something goes round in circles.
-	steps   int
+	steps int
+	// more, if set, is the key of a message that nobody awaits and that comes before another one; "" is for none.
+	more    func(key string) string
 	stop    context.CancelCauseFunc
 	running context.Context
 }
@@ -114,10 +116,16 @@ func (b *box) Send(to, key string, value any) error {
 			n.dead[b.name] = true
 		}
 	}
+	keys := []string{key}
+	if n.more != nil {
+		keys = []string{n.more(key), key}
+	}
 	for name, other := range n.boxes {
-		if name != b.name && !n.dead[b.name] {
-			each := sent{meeting.Key{From: b.name, Name: key}, raw, to == "" || to == name, maps.Clone(b.got)}
-			other.coming[b.name] = append(other.coming[b.name], each)
+		for _, key := range keys {
+			if name != b.name && !n.dead[b.name] && key != "" {
+				each := sent{meeting.Key{From: b.name, Name: key}, raw, to == "" || to == name, maps.Clone(b.got)}
+				other.coming[b.name] = append(other.coming[b.name], each)
+			}
 		}
 	}
 	close(n.change)
@@ -498,6 +506,33 @@ func TestDeclined(t *testing.T) {
 			if result.Status != record.Skipped || !strings.Contains(result.Reason, "its device is away") {
 				t.Errorf("%s: %s: %s", name, result.Status, result.Reason)
 			}
+		}
+	}
+}
+
+// TestNothingPilesUp: messages of a loop, or of a step of several processes, that nobody has read are dropped at its
+// end.
+func TestNothingPilesUp(t *testing.T) {
+	const text = `rdmarun: v1
+provider: {soft: {link: udp}}
+roles: {server: {}, client: {}}
+steps:
+  - repeat: 40
+    as: i
+    do:
+      - {repeat: 2, do: [{role: client, query_device: {}}]}
+      - {barrier: "round $(i)", of: [client, server]}
+`
+	n := newNetwork(inOrder, processes...)
+	n.more = func(key string) string {
+		if !strings.HasPrefix(key, "step/") {
+			return ""
+		}
+		return key + "/more"
+	}
+	for name, result := range play(t, compiled(t, text, processes...), n) {
+		if result.Status != record.Passed || n.boxes[name].unread > maxUnread {
+			t.Errorf("%s: %s, %d messages were not read", name, result.Status, n.boxes[name].unread)
 		}
 	}
 }
