@@ -39,7 +39,7 @@ type network struct {
 	ordered, delayed int
 	// steps counts what the network has done; beyond maxSteps something goes round in circles.
 	steps int
-	// more, if set, is the key of a message that nobody awaits and that comes before another one; "" is for none.
+	// more, if set, is the key of a message that no process awaits and that comes before another one; "" is for none.
 	more    func(key string) string
 	stop    context.CancelCauseFunc
 	running context.Context
@@ -510,8 +510,8 @@ func TestDeclined(t *testing.T) {
 	}
 }
 
-// TestNothingPilesUp: messages of a loop, or of a step of several processes, that nobody has read are dropped at its
-// end.
+// TestNothingPilesUp: messages of a loop, or of a step of several processes, that no process has read are dropped at
+// its end.
 func TestNothingPilesUp(t *testing.T) {
 	const text = `rdmarun: v1
 provider: {soft: {link: udp}}
