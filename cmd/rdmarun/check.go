@@ -40,8 +40,7 @@ const checkExample = `  rdmarun check ./server
 
 // checkFlags are the flags of check.
 type checkFlags struct {
-	exec     execFlags
-	provider string
+	traced   tracedFlags
 	output   string
 	hints    bool
 	strict   bool
@@ -50,22 +49,16 @@ type checkFlags struct {
 
 func newCheckCommand(a *app) *cobra.Command {
 	var flags checkFlags
-	var ofSoft []string
 	command := &cobra.Command{
 		Use:     "check [--] PROGRAM [ARGS...]",
 		Short:   "Find mistakes in how a program uses RDMA",
 		Long:    checkLong,
 		Example: checkExample,
 		Args:    cobra.MinimumNArgs(1),
-		RunE: func(command *cobra.Command, args []string) error {
-			if err := checkOfSoft(command, ofSoft, flags.provider); err != nil {
-				return err
-			}
-			return a.checkProgram(flags, args)
-		},
+		RunE:    func(_ *cobra.Command, args []string) error { return a.checkProgram(flags, args) },
 	}
 	set := command.Flags()
-	ofSoft = registerTraced(command, &flags.exec, &flags.provider)
+	flags.traced.register(command)
 	set.StringVarP(
 		&flags.output, "output", "o", "",
 		"write findings to this file (default: stderr), by the end of its name: .jsonl (JSON), .sarif, .xml (JUnit)",
@@ -86,7 +79,7 @@ func findingNames() (names []string) {
 
 // checkProgram runs a program, and reports its mistakes.
 func (a *app) checkProgram(flags checkFlags, args []string) error {
-	if err := checkProvider(flags.provider); err != nil {
+	if err := flags.traced.check(); err != nil {
 		return err
 	}
 	names := findingNames()
@@ -95,7 +88,7 @@ func (a *app) checkProgram(flags checkFlags, args []string) error {
 			return usageError("--suppress: %w", err)
 		}
 	}
-	run, err := a.prepareTraced(flags.exec, flags.provider, args)
+	run, err := a.prepareTraced(flags.traced, args)
 	if err != nil {
 		return err
 	}

@@ -31,29 +31,22 @@ const recordExample = `  rdmarun record -o case.yaml sh -c './server & ./client;
 
 // recordFlags are the flags of record.
 type recordFlags struct {
-	exec     execFlags
-	provider string
-	output   string
-	pauses   time.Duration
+	traced tracedFlags
+	output string
+	pauses time.Duration
 }
 
 func newRecordCommand(a *app) *cobra.Command {
 	var flags recordFlags
-	var ofSoft []string
 	command := &cobra.Command{
 		Use:     "record -o FILE [--] PROGRAM [ARGS...]",
 		Short:   "Make a scenario of what programs do",
 		Long:    recordLong,
 		Example: recordExample,
 		Args:    cobra.MinimumNArgs(1),
-		RunE: func(command *cobra.Command, args []string) error {
-			if err := checkOfSoft(command, ofSoft, flags.provider); err != nil {
-				return err
-			}
-			return a.recordProgram(flags, args)
-		},
+		RunE:    func(_ *cobra.Command, args []string) error { return a.recordProgram(flags, args) },
 	}
-	ofSoft = registerTraced(command, &flags.exec, &flags.provider)
+	flags.traced.register(command)
 	command.Flags().StringVarP(&flags.output, "output", "o", "", "write the scenario to this file")
 	_ = command.MarkFlagRequired("output")
 	command.Flags().DurationVar(
@@ -64,10 +57,10 @@ func newRecordCommand(a *app) *cobra.Command {
 
 // recordProgram runs a program, and writes a scenario of its calls.
 func (a *app) recordProgram(flags recordFlags, args []string) error {
-	if err := checkProvider(flags.provider); err != nil {
+	if err := flags.traced.check(); err != nil {
 		return err
 	}
-	run, err := a.prepareTraced(flags.exec, flags.provider, args)
+	run, err := a.prepareTraced(flags.traced, args)
 	if err != nil {
 		return err
 	}

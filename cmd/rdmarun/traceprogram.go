@@ -55,35 +55,28 @@ const traceExample = `  rdmarun trace rping -c -a 127.0.0.1 -C 1
 
 // traceProgramFlags are the flags of trace.
 type traceProgramFlags struct {
-	exec     execFlags
-	provider string
-	filter   []string
-	output   string
-	ids      bool
-	summary  bool
-	noData   bool
-	nested   bool
-	sites    bool
+	traced  tracedFlags
+	filter  []string
+	output  string
+	ids     bool
+	summary bool
+	noData  bool
+	nested  bool
+	sites   bool
 }
 
 func newTraceCommand(a *app) *cobra.Command {
 	var flags traceProgramFlags
-	var ofSoft []string
 	command := &cobra.Command{
 		Use:     "trace [--] PROGRAM [ARGS...]",
 		Short:   "Show the RDMA calls of a program",
 		Long:    traceLong,
 		Example: traceExample,
 		Args:    cobra.MinimumNArgs(1),
-		RunE: func(command *cobra.Command, args []string) error {
-			if err := checkOfSoft(command, ofSoft, flags.provider); err != nil {
-				return err
-			}
-			return a.traceProgram(flags, args)
-		},
+		RunE:    func(_ *cobra.Command, args []string) error { return a.traceProgram(flags, args) },
 	}
 	set := command.Flags()
-	ofSoft = registerTraced(command, &flags.exec, &flags.provider)
+	flags.traced.register(command)
 	set.StringArrayVarP(
 		&flags.filter, "expression", "e", nil,
 		"show these calls or groups (connection, events, device, memory, queue, data, poll), or !NAME: all others",
@@ -107,37 +100,43 @@ func newTraceCommand(a *app) *cobra.Command {
 	return command
 }
 
-// registerTraced adds the flags of commands that run a program with the library of trace, and returns the names of
-// those that only soft has.
-func registerTraced(command *cobra.Command, flags *execFlags, provider *string) (ofSoft []string) {
-	set := command.Flags()
-	flags.register(command)
-	set.VisitAll(func(flag *pflag.Flag) { ofSoft = append(ofSoft, flag.Name) })
-	set.SetInterspersed(false) // what follows the program's name is the program's
-	registerProvider(command, provider, rdmacore.Soft, "provider to run on (soft, verbs: the system's libraries)")
-	return ofSoft
+// tracedFlags are the flags of commands that run a program with the library of trace.
+type tracedFlags struct {
+	exec     execFlags
+	provider string
+	command  *cobra.Command
+	ofSoft   []string // the flags that only soft has
 }
 
-// checkOfSoft refuses flags that only soft has with another provider.
-func checkOfSoft(command *cobra.Command, ofSoft []string, provider string) error {
-	for _, name := range ofSoft {
-		if command.Flags().Changed(name) && provider != rdmacore.Soft {
-			return usageError("--%s is of soft: leave it out with -P %s", name, provider)
+func (f *tracedFlags) register(command *cobra.Command) {
+	set := command.Flags()
+	f.command = command
+	f.exec.register(command)
+	set.VisitAll(func(flag *pflag.Flag) { f.ofSoft = append(f.ofSoft, flag.Name) })
+	set.SetInterspersed(false) // what follows the program's name is the program's
+	registerProvider(command, &f.provider, rdmacore.Soft, "provider to run on (soft, verbs: the system's libraries)")
+}
+
+// check refuses an unknown provider, and flags that only soft has with another provider.
+func (f *tracedFlags) check() error {
+	for _, name := range f.ofSoft {
+		if f.command.Flags().Changed(name) && f.provider != rdmacore.Soft {
+			return usageError("--%s is of soft: leave it out with -P %s", name, f.provider)
 		}
 	}
-	return nil
+	return checkProvider(f.provider)
 }
 
 // traceProgram runs a program, and shows its calls.
 func (a *app) traceProgram(flags traceProgramFlags, args []string) error {
-	if err := checkProvider(flags.provider); err != nil {
+	if err := flags.traced.check(); err != nil {
 		return err
 	}
 	filter, err := trace.ParseFilter(flags.filter)
 	if err != nil {
 		return usageError("--expression: %w", err)
 	}
-	run, err := a.prepareTraced(flags.exec, flags.provider, args)
+	run, err := a.prepareTraced(flags.traced, args)
 	if err != nil {
 		return err
 	}
@@ -180,18 +179,18 @@ func (a *app) collectCalls(run *tracedProgram, options trace.Options) (*trace.Co
 	return collector, nil
 }
 
-func (a *app) prepareTraced(flags execFlags, provider string, args []string) (*tracedProgram, error) {
+func (a *app) prepareTraced(flags tracedFlags, args []string) (*tracedProgram, error) {
 	path, err := findForExec(args[0])
 	if err != nil {
 		return nil, err
 	}
-	library, err := program.FindTraceLibrary(flags.library)
+	library, err := program.FindTraceLibrary(flags.exec.library)
 	if err != nil {
 		return nil, withExit(exitEnvironment, err)
 	}
 	env := maps.Clone(a.env)
-	if provider == rdmacore.Soft {
-		soft, err := flags.soft()
+	if flags.provider == rdmacore.Soft {
+		soft, err := flags.exec.soft()
 		if err != nil {
 			return nil, err
 		}

@@ -30,12 +30,20 @@ func (c *Checker) resizeCQ(p *process, call *trace.Call) {
 	}
 }
 
-func (c *Checker) createSRQ(p *process, call *trace.Call) {
-	name := trace.Name(call.Result)
-	if trace.KindOf(name) != "srq" {
-		name = trace.ObjectOf(call.Results, "srq")
+// created is the object of a kind that a call has made: verbs return it, and librdmacm sets it in an identifier.
+func created(call *trace.Call, kind string) string {
+	if call.Failed() {
+		return ""
 	}
-	if call.Failed() || name == "" {
+	if name := trace.Name(call.Result); trace.KindOf(name) == kind {
+		return name
+	}
+	return trace.ObjectOf(call.Results, kind)
+}
+
+func (c *Checker) createSRQ(p *process, call *trace.Call) {
+	name := created(call, "srq")
+	if name == "" {
 		return
 	}
 	p.receives[name] = newQueue(nil)
@@ -44,11 +52,8 @@ func (c *Checker) createSRQ(p *process, call *trace.Call) {
 
 // createQP follows ibv_create_qp, rdma_create_qp, their variants, and rdma_create_ep.
 func (c *Checker) createQP(p *process, call *trace.Call) {
-	name := trace.Name(call.Result)
-	if trace.KindOf(name) != "qp" {
-		name = trace.ObjectOf(call.Results, "qp")
-	}
-	if call.Failed() || name == "" {
+	name := created(call, "qp")
+	if name == "" {
 		return
 	}
 	qp := &queuePair{
