@@ -16,6 +16,12 @@
 #include "soft/objects/qp.h"
 #include "soft/wire/packet.h"
 
+/* Whether the request is of a kind that may be executed at once: a WRITE or SEND with one entry. */
+static inline bool soft_direct_is_simple(const struct ibv_send_wr *wr)
+{
+	return (wr->opcode == IBV_WR_RDMA_WRITE || wr->opcode == IBV_WR_SEND) && wr->num_sge == 1;
+}
+
 /* Whether the requester has nothing else to do, in RTS. requester.lock is held. */
 static inline bool soft_direct_is_idle(const struct soft_qp *qp)
 {
@@ -39,12 +45,12 @@ static inline bool soft_direct_is_ready(const struct soft_qp *qp, const struct s
 	       !responder->failed && !responder->awaits_rtu && responder->psn == qp->requester.psn;
 }
 
-/* The memory of the request's only entry; NULL if there is another number of them, or the memory is not available. */
+/* The memory of the request's only entry; NULL if it is not available, or empty. */
 static inline void *soft_direct_source(struct soft_qp *qp, const struct ibv_send_wr *wr)
 {
 	const struct ibv_sge *sge = wr->sg_list;
 
-	if (wr->num_sge != 1 || !qp->cap.max_send_sge || !sge->length || sge->length > SOFT_MAX_MESSAGE)
+	if (!qp->cap.max_send_sge || !sge->length || sge->length > SOFT_MAX_MESSAGE)
 		return NULL;
 	if (wr->send_flags & IBV_SEND_INLINE)
 		return sge->length <= qp->cap.max_inline_data ? (void *)(uintptr_t)sge->addr : NULL;
@@ -95,7 +101,7 @@ static __attribute__((noinline)) bool soft_direct_send(const struct soft_qp *qp,
 }
 
 /*
- * Execute a WRITE or SEND with one entry, and complete it. False if that is not possible; then nothing has changed.
+ * Execute a simple request, and complete it. False if that is not possible; then nothing has changed.
  * Afterwards the peer has failed if its completion queue overran, and qp is in ERR if its own did. The same locks are
  * held.
  */
@@ -107,8 +113,6 @@ static inline bool soft_direct_execute(struct soft_qp *qp, struct soft_qp *peer,
 
 	soft_lock_expect(&requester->lock);
 	soft_lock_expect(&responder->lock);
-	if (wr->opcode != IBV_WR_RDMA_WRITE && wr->opcode != IBV_WR_SEND)
-		return false;
 	source = soft_direct_source(qp, wr);
 	if (!source || !(wr->opcode == IBV_WR_SEND ? soft_direct_send(qp, peer, wr, source, wr->sg_list->length) :
 						     soft_direct_write(peer, wr, source, wr->sg_list->length)))

@@ -139,7 +139,7 @@ bool soft_link_pass(struct soft_qp *qp, struct ibv_send_wr **wr)
 	bool more, passed = false;
 
 	soft_lock_expect(&qp->requester.lock);
-	if (!*wr || !peer || !soft_direct_is_idle(qp) || soft_faults_active(&soft_qp_device(qp)->fabric->faults))
+	if (!*wr || !soft_direct_is_simple(*wr) || !peer || !soft_direct_is_idle(qp) || soft_faults_active(&soft_qp_device(qp)->fabric->faults))
 		return false;
 	soft_lock_take(&peer->responder.lock);
 	more = soft_direct_is_ready(qp, peer);
@@ -155,7 +155,8 @@ bool soft_link_pass(struct soft_qp *qp, struct ibv_send_wr **wr)
 		*wr = (*wr)->next;
 		more = soft_qp_state(qp) == IBV_QPS_RTS && !peer->responder.failed;
 		passed = more && !*wr;
-		more = more && *wr && work < PASS_WORK && qp->requester.posted - before < qp->requester.size &&
+		more = more && *wr && soft_direct_is_simple(*wr) && work < PASS_WORK &&
+		       qp->requester.posted - before < qp->requester.size &&
 		       !soft_lock_is_wanted(&qp->requester.lock) && !soft_lock_is_wanted(&peer->responder.lock);
 	}
 	soft_lock_release(&peer->responder.lock);

@@ -127,6 +127,15 @@ void soft_post_commit(struct soft_qp *qp)
 	soft_transmit(qp);
 }
 
+/* Posting by a list ends. Builders continue behind its requests. */
+static inline void leave_builder(struct soft_qp *qp)
+{
+	if (qp->has_builder) {
+		qp->builder.end = qp->requester.posted;
+		soft_lock_release(&qp->builder.lock);
+	}
+}
+
 /* Post the rest of a list, which may be empty. Called with the locks of posting held; releases them. */
 static int post(struct soft_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad, uint32_t before)
 {
@@ -139,10 +148,7 @@ static int post(struct soft_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr *
 	}
 	if (result)
 		*bad = wr;
-	if (qp->has_builder) {
-		qp->builder.end = qp->requester.posted;
-		soft_lock_release(&qp->builder.lock);
-	}
+	leave_builder(qp);
 	/* Accepted requests are sent even if a later one was rejected. */
 	soft_post_commit(qp);
 	return result;
@@ -159,10 +165,7 @@ int soft_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr, struct ibv_sen
 	before = qp->requester.completed;
 	if (!qp->direct || !soft_link_pass(qp, &wr))
 		return post(qp, wr, bad, before);
-	if (qp->has_builder) {
-		qp->builder.end = qp->requester.posted;
-		soft_lock_release(&qp->builder.lock);
-	}
+	leave_builder(qp);
 	soft_lock_release(&qp->requester.lock);
 	return 0;
 }
