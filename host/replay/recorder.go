@@ -156,6 +156,9 @@ func isUnneeded(call *trace.Call) bool {
 
 // Take takes a call, in the order of their ends.
 func (r *Recorder) Take(call *trace.Call) {
+	if call.Lost > 0 {
+		r.missing["calls that the program made faster than they are read"] += int(call.Lost)
+	}
 	if call.Note != "" || call.Nested || call.Unfinished {
 		return
 	}

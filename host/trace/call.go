@@ -39,6 +39,8 @@ type Call struct {
 	Site Site
 	// Note is set for what is no call: records that are missing, or what is not seen.
 	Note string
+	// Lost is how many calls are missing at a note.
+	Lost uint64
 }
 
 // Duration is how long the call took.

@@ -7,11 +7,15 @@ import (
 	"container/heap"
 	"crypto/rand"
 	"crypto/subtle"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
 	"net"
+	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -28,6 +32,9 @@ const (
 	idlePause = 2 * time.Millisecond
 	// maxProcesses bounds the rings that are read at a time.
 	maxProcesses = 1024
+	// maxArriving bounds the connections of processes that have not sent a ring, and arrivalLimit the time of each.
+	maxArriving  = 64
+	arrivalLimit = 10 * time.Second
 	// maxAtOnce bounds the records of a ring that are read before those of others.
 	maxAtOnce = 1024
 	// maxWaiting bounds the records of a ring that wait for those behind them.
@@ -175,27 +182,33 @@ func monotonic() int64 {
 	return now.Nano()
 }
 
-// accept takes the rings that processes send.
+// accept takes the rings that processes send. None waits for another that has connected and sends nothing.
 func (c *Collector) accept() {
 	ignored := func(error) {} // the process waits until there are descriptors
+	room := make(chan struct{}, maxArriving)
 	unixsocket.Accept(c.listener, ignored, func(connection *net.UnixConn, pid int) {
-		process, err := c.receive(connection, pid)
-		connection.Close()
-		c.mutex.Lock()
-		defer c.mutex.Unlock()
-		switch {
-		case err != nil:
-			c.warn(err.Error())
-		case process != nil:
-			c.arrived = append(c.arrived, process)
-		}
+		room <- struct{}{}
+		c.accepted.Go(func() {
+			defer func() { <-room }()
+			defer connection.Close()
+			process, err := c.receive(connection, pid)
+			c.mutex.Lock()
+			defer c.mutex.Unlock()
+			switch {
+			case err != nil:
+				c.warn(fmt.Sprintf("process %d is not traced: %v", pid, err))
+			case process != nil:
+				c.arrived = append(c.arrived, process)
+				_, _ = connection.Write([]byte{1}) // the process may make calls; it may have died
+			}
+		})
 	})
 }
 
-// receive reads the message of a process: the token, with the file of its ring. nil without an error is for
-// connections of others.
+// receive reads the message of a process: the token with the file of its ring, or with the error for which it has none.
+// nil without an error is for connections of others.
 func (c *Collector) receive(connection *net.UnixConn, pid int) (*traced, error) {
-	_ = connection.SetReadDeadline(time.Now().Add(time.Second))
+	_ = connection.SetDeadline(time.Now().Add(arrivalLimit))
 	text, control := make([]byte, 128), make([]byte, unix.CmsgSpace(8*4))
 	n, controls, _, _, err := connection.ReadMsgUnix(text, control)
 	files := descriptors(control[:controls])
@@ -204,18 +217,27 @@ func (c *Collector) receive(connection *net.UnixConn, pid int) (*traced, error) 
 			_ = unix.Close(file)
 		}
 	}()
-	if err != nil || len(files) != 1 || subtle.ConstantTimeCompare(text[:n], []byte(c.token)) != 1 {
+	token, cause, isError := strings.Cut(string(text[:n]), " ")
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, fmt.Errorf("it has connected, but has sent no ring for %v", arrivalLimit)
+	case err != nil, subtle.ConstantTimeCompare([]byte(token), []byte(c.token)) != 1:
 		return nil, nil
+	case isError:
+		number, _ := strconv.ParseUint(cause, 10, 12)
+		return nil, fmt.Errorf("it could not make a ring of %d MiB: %w", ringSize>>20, unix.Errno(number))
+	case len(files) != 1:
+		return nil, fmt.Errorf("its ring did not arrive (%d file descriptors)", len(files))
 	}
 	c.mutex.Lock()
 	live := c.live
 	c.mutex.Unlock()
 	if live >= maxProcesses {
-		return nil, fmt.Errorf("process %d is not traced: %d others are", pid, live)
+		return nil, fmt.Errorf("%d others are", live)
 	}
 	ring, err := openRing(files[0], c.table.Sum)
 	if err != nil {
-		return nil, fmt.Errorf("process %d is not traced: %w", pid, err)
+		return nil, err
 	}
 	c.mutex.Lock()
 	c.count++

@@ -156,8 +156,10 @@ func (d *decoder) decode(p *process, record *raw) *Call {
 			delete(p.open, record.thread)
 		}
 	case kindLost:
-		return d.note(p, record, fmt.Sprintf("%d calls are missing: the program made them faster than they are read",
+		note := d.note(p, record, fmt.Sprintf("%d calls are missing: the program made them faster than they are read",
 			record.folded))
+		note.Lost = uint64(record.folded)
+		return note
 	case kindUnseen:
 		r := &reader{words: record.words}
 		text, _ := r.text().(Text)

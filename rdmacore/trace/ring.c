@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -15,14 +16,17 @@
 #endif
 
 /*
- * RDMARUN_EXEC_TRACE is the name of an abstract unix socket and a token, which other users of the host do not know. A process
- * makes its ring at its first call, and sends it to that socket. Both descriptors are closed then, so that the program
- * has those that it would have without. Further words: "complete" is for readers that need all data calls. "memory" is
- * for those that need to know what happens to memory and in signal handlers (memory.c, handler.c).
+ * RDMARUN_EXEC_TRACE is the name of an abstract unix socket and a token, which other users of the host do not know. A
+ * process makes its ring at its first call, sends it to that socket, and waits for a byte. rdmarun sends this byte when
+ * it reads the ring, so it sees the calls of the process before those of others that they cause. Both descriptors are
+ * closed then, so that the program has those that it would have without. A process that could not make a ring sends the
+ * errno behind the token, as a decimal number, in place of a descriptor. Further words of the setting: "complete" is
+ * for readers that need all data calls. "memory" is for those that need to know what happens to memory and in signal
+ * handlers (memory.c, handler.c).
  */
 #define SETTING "RDMARUN_EXEC_TRACE"
 #define TOKEN_MAX 64
-#define CONNECT_TIME 1 /* seconds that a process waits at most for rdmarun to take its ring */
+#define CONNECT_TIME 10 /* seconds that each step of handing over the ring takes at most */
 
 #define CALIBRATION 100000 /* nanoseconds between the pairs of times of the header */
 /* Pairs of times follow at growing distances: the longer the span, the better they say how long a tick is. */
@@ -135,30 +139,56 @@ static bool map_file(int file)
 	return true;
 }
 
-static bool send_file(int file, const char *name, size_t name_length, const char *token)
+/* A connection to rdmarun, or -1. */
+static int connect_to(const char *name, size_t name_length)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	char control[CMSG_SPACE(sizeof(int))] = {0};
-	struct iovec text = {(void *)(uintptr_t)token, strlen(token)};
-	struct msghdr message = {.msg_iov = &text, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
-	struct cmsghdr *part = CMSG_FIRSTHDR(&message);
 	struct timeval limit = {CONNECT_TIME, 0};
-	int connection = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	bool sent;
+	int connection = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), result;
 
 	if (connection < 0)
-		return false;
-	part->cmsg_level = SOL_SOCKET;
-	part->cmsg_type = SCM_RIGHTS;
-	part->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(part), &file, sizeof(int));
+		return -1;
 	memcpy(address.sun_path + 1, name, name_length); /* abstract: it begins with a NUL */
 	setsockopt(connection, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
-	sent = !connect(connection, (struct sockaddr *)&address,
-			(socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + name_length)) &&
-	       sendmsg(connection, &message, MSG_NOSIGNAL) == (ssize_t)text.iov_len;
-	close(connection);
-	return sent;
+	setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+	do {
+		result = connect(connection, (struct sockaddr *)&address,
+				 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + name_length));
+	} while (result && errno == EINTR);
+	if (result) {
+		close(connection);
+		return -1;
+	}
+	return connection;
+}
+
+/* Send text with the ring's file, unless that is -1, and wait until rdmarun reads the ring. */
+static bool hand_over(int connection, const char *text, int file)
+{
+	char control[CMSG_SPACE(sizeof(int))] = {0}, answer;
+	struct iovec part = {(void *)(uintptr_t)text, strlen(text)};
+	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+	ssize_t count;
+
+	if (file >= 0) {
+		message.msg_control = control;
+		message.msg_controllen = sizeof(control);
+		struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
+
+		rights->cmsg_level = SOL_SOCKET;
+		rights->cmsg_type = SCM_RIGHTS;
+		rights->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(rights), &file, sizeof(int));
+	}
+	do {
+		count = sendmsg(connection, &message, MSG_NOSIGNAL);
+	} while (count < 0 && errno == EINTR);
+	if (count < 0)
+		return false;
+	do {
+		count = recv(connection, &answer, 1, 0);
+	} while (count < 0 && errno == EINTR);
+	return count == 1;
 }
 
 /* Whether the setting has that word behind the token. */
@@ -169,42 +199,71 @@ static bool is_asked_for(const char *setting, const char *word)
 	return words && strstr(words, word);
 }
 
+/* A ring with its first pairs of times: its file, or -1 with errno. */
+static int make_ring(void)
+{
+	int file = make_file(TRACE_HEADER_SIZE + TRACE_RING_SIZE);
+
+	if (file < 0)
+		return -1;
+	if (!map_file(file)) {
+		int error = errno;
+
+		close(file);
+		errno = error;
+		return -1;
+	}
+	ring.counts = counter_is_invariant();
+	*ring.header = (struct trace_header){
+		.magic = TRACE_MAGIC, .version = TRACE_VERSION, .table = TRACE_TABLE, .process = (uint32_t)getpid(),
+		.parent = (uint32_t)getppid(), .size = TRACE_RING_SIZE, .clocks = {clock_now()},
+	};
+	while (nanoseconds() - ring.header->clocks[0].nanoseconds < CALIBRATION)
+		;
+	ring.header->clocks[1] = clock_now();
+	ring.sync_period = (ring.header->clocks[1].ticks - ring.header->clocks[0].ticks) * (SYNC_FIRST / CALIBRATION);
+	ring.longest_period = ring.sync_period * (SYNC_LAST / SYNC_FIRST);
+	ring.next_sync = ring.header->clocks[1].ticks + ring.sync_period;
+	return file;
+}
+
+static void unmap_ring(void)
+{
+	munmap(ring.header, TRACE_HEADER_SIZE + 2 * (size_t)TRACE_RING_SIZE);
+	ring.header = NULL;
+}
+
 static bool open_ring(void)
 {
-	const char *setting = getenv(SETTING), *text = setting ? strchr(setting, ' ') : NULL;
-	size_t name_length = text ? (size_t)(text - setting) : 0, token_length;
-	char token[TOKEN_MAX + 1];
+	const char *setting = getenv(SETTING), *token = setting ? strchr(setting, ' ') : NULL;
+	size_t name_length = token ? (size_t)(token - setting) : 0, token_length;
+	char text[TOKEN_MAX + sizeof(" 2147483647")];
 	bool opened;
-	int file;
+	int connection, file;
 
-	if (!text || name_length >= sizeof(((struct sockaddr_un *)0)->sun_path) - 1)
+	if (!token || name_length >= sizeof(((struct sockaddr_un *)0)->sun_path) - 1)
 		return false;
-	token_length = strcspn(++text, " ");
+	token_length = strcspn(++token, " ");
 	if (token_length > TOKEN_MAX)
 		return false;
-	memcpy(token, text, token_length);
-	token[token_length] = '\0';
 	ring.complete = is_asked_for(setting, "complete");
-	file = make_file(TRACE_HEADER_SIZE + TRACE_RING_SIZE);
-	if (file < 0)
-		return false;
-	opened = map_file(file);
-	if (opened) {
-		ring.counts = counter_is_invariant();
-		*ring.header = (struct trace_header){
-			.magic = TRACE_MAGIC, .version = TRACE_VERSION, .table = TRACE_TABLE, .process = (uint32_t)getpid(),
-			.parent = (uint32_t)getppid(), .size = TRACE_RING_SIZE, .clocks = {clock_now()},
-		};
-		while (nanoseconds() - ring.header->clocks[0].nanoseconds < CALIBRATION)
-			;
-		ring.header->clocks[1] = clock_now();
-		ring.sync_period = (ring.header->clocks[1].ticks - ring.header->clocks[0].ticks) * (SYNC_FIRST / CALIBRATION);
-		ring.longest_period = ring.sync_period * (SYNC_LAST / SYNC_FIRST);
-		ring.next_sync = ring.header->clocks[1].ticks + ring.sync_period;
+	connection = connect_to(setting, name_length);
+	if (connection < 0)
+		return false; /* rdmarun has ended */
+	file = make_ring();
+	if (file >= 0) {
+		snprintf(text, sizeof(text), "%.*s", (int)token_length, token);
 		trace_images();
-		opened = send_file(file, setting, name_length, token);
+	} else {
+		snprintf(text, sizeof(text), "%.*s %d", (int)token_length, token, errno);
 	}
-	close(file);
+	opened = hand_over(connection, text, file) && file >= 0;
+	if (file >= 0) {
+		if (!opened)
+			unmap_ring();
+		close(file);
+	}
+	close(connection);
 	return opened;
 }
 
@@ -215,8 +274,7 @@ static void in_child(void)
 	trace_map_forget_lock();
 	trace_memory_forget_lock();
 	if (ring.header)
-		munmap(ring.header, TRACE_HEADER_SIZE + 2 * (size_t)TRACE_RING_SIZE);
-	ring.header = NULL;
+		unmap_ring();
 	ring.gave_up = 0;
 	ring.state = CLOSED;
 	trace_self.id = 0;
