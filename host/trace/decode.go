@@ -21,6 +21,13 @@ const maxHandles = 1 << 20
 // maxThreads bounds the threads of a process of which something is known.
 const maxThreads = 1 << 16
 
+const (
+	// completionWords are those of a completion in a record (rdmacore/trace/data.c).
+	completionWords = 5
+	// maxPolled bounds the words of completions that are kept of a poll.
+	maxPolled = 1 << 16 * completionWords
+)
+
 // process is what is known of a process.
 type process struct {
 	pid, parent int
@@ -32,6 +39,7 @@ type process struct {
 	sites       map[[frames]uint64]Site // by the addresses of a record
 	forkedFrom  *process                // the parent, if it is traced; nil after the first record
 	executed    bool                    // in place of a program that is traced; false after the first record
+	polled      map[uint32][]uint64     // by thread: the completions of a poll before its last record
 }
 
 // known is what is known of an object.
@@ -50,6 +58,7 @@ func newProcess(pid, parent int) *process {
 	return &process{
 		pid: pid, parent: parent, handles: map[handle]known{}, next: map[string]int{}, open: map[uint32]*Call{},
 		last: map[uint32]int64{}, sites: map[[frames]uint64]Site{},
+		polled: map[uint32][]uint64{},
 	}
 }
 
@@ -177,6 +186,9 @@ func (d *decoder) decode(p *process, record *raw) *Call {
 			Site: d.site(p, record.site),
 		}
 	case kindData, kindPolls:
+		if !p.isWhole(record) {
+			return nil
+		}
 		if len(p.open) > 0 {
 			delete(p.open, record.thread)
 		}
@@ -188,6 +200,31 @@ func (d *decoder) decode(p *process, record *raw) *Call {
 		return nil
 	}
 	return d.call(p, record)
+}
+
+// isWhole reports whether a record has all of its call. A poll of many completions has several records: the last one
+// gets the completions of those before it. If a record of a poll is lost, those before it are left out, too.
+func (p *process) isWhole(record *raw) bool {
+	const counts, before, header = 1, 2, 3 // words of a poll
+	earlier := p.polled[record.thread]
+	continues := record.flags&flagContinues != 0
+	if len(record.words) < header || earlier == nil && !continues {
+		return true
+	}
+	delete(p.polled, record.thread)
+	if record.words[before] != uint64(len(earlier)/completionWords) {
+		earlier = nil
+	}
+	all := append(earlier, record.words[header:]...)
+	if continues {
+		if len(p.polled) < maxThreads && len(all) <= maxPolled {
+			p.polled[record.thread] = all
+		}
+		return false
+	}
+	record.words = append(record.words[:header], all...)
+	record.words[counts] = record.words[counts]>>32<<32 | uint64(len(all)/completionWords)
+	return true
 }
 
 // execute reports that a process runs another program now. It makes a ring of its own at its first call, when those

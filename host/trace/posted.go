@@ -108,6 +108,7 @@ func (r *reader) posts(call *Call, in *posted, read func(*reader, *posted) Reque
 // polls reads the completions of a poll.
 func (r *reader) polls(call *Call, in *posted) (counts uint64) {
 	counts = r.word()
+	r.word() // completions of earlier records, which are in this one now
 	in.completions = in.completions[:0]
 	for range uint32(counts) {
 		if len(r.words) == 0 {

@@ -45,6 +45,7 @@ const (
 	flagNested    = 2
 	flagTruncated = 4
 	flagInHandler = 8
+	flagContinues = 16
 )
 
 // raw is a record as the process wrote it, with its times converted.

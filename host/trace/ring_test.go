@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -106,6 +107,58 @@ func TestRingReadsRecords(t *testing.T) {
 	}
 	if record, err := r.next(true); record != nil || err != nil {
 		t.Fatalf("after the last record: %v, %v", record, err)
+	}
+}
+
+// TestLongPoll: a poll in several records is one call. Without one of its records it has the completions that follow.
+func TestLongPoll(t *testing.T) {
+	at := slices.IndexFunc(table(t).Calls, func(call calls.Call) bool { return call.Name == "ibv_poll_cq" })
+	number := uint16(table(t).Calls[at].Number)
+	for name, each := range map[string]struct {
+		parts [][2]uint64 // wr_ids: the first, and that behind the last
+		want  []uint64
+	}{
+		"one":      {[][2]uint64{{0, 2}}, []uint64{0, 1}},
+		"three":    {[][2]uint64{{0, 2}, {2, 4}, {4, 5}}, []uint64{0, 1, 2, 3, 4}},
+		"no first": {[][2]uint64{{2, 4}, {4, 5}}, []uint64{4}},
+		"a gap":    {[][2]uint64{{0, 2}, {4, 5}}, []uint64{4}},
+		"anew":     {[][2]uint64{{0, 2}, {0, 1}, {1, 2}}, []uint64{0, 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, file := newProgram(t, unix.F_SEAL_SHRINK, whole, nil)
+			r, err := openRing(file, table(t).Sum)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.close()
+			for i, part := range each.parts {
+				words := []uint64{0x1000, 100<<32 | (part[1] - part[0]), part[0]}
+				for id := part[0]; id < part[1]; id++ {
+					words = append(words, id, 0, 0, 0, 0)
+				}
+				state := committed(kindData, number, len(words))
+				if i < len(each.parts)-1 {
+					state |= flagContinues << 40
+				}
+				p.write(state, 42, words...)
+				p.write(committed(kindClock, 0, 1), 43, 5_200_000) // of another thread
+			}
+			d, of := newDecoder(table(t), 0, Options{Numbers: true}), newProcess(1, 0)
+			var got []uint64
+			for record, err := r.next(false); record != nil; record, err = r.next(false) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if call := d.decode(of, record); call != nil {
+					for _, each := range call.Polled {
+						got = append(got, each.ID)
+					}
+				}
+			}
+			if !slices.Equal(got, each.want) {
+				t.Errorf("completions %v, want %v", got, each.want)
+			}
+		})
 	}
 }
 
@@ -216,8 +269,9 @@ func FuzzRing(f *testing.F) {
 		for i := range words {
 			words[i] = binary.NativeEndian.Uint64(data[8*i:])
 		}
+		var continues uint64
 		for range 8 {
-			p.write(committed(kind(k), number, len(words)), random.Uint32()%3, words...)
+			p.write(committed(kind(k), number, len(words))|continues, random.Uint32()%3, words...)
 			for i := range words {
 				if random.Uint32()%4 == 0 {
 					words[i] = []uint64{0, 1, 1<<64 - 1, random.Uint64(), random.Uint64() % 1024}[random.Uint32()%5]
@@ -225,6 +279,7 @@ func FuzzRing(f *testing.F) {
 			}
 			number = uint16(random.Uint32()) % uint16(len(table(t).Calls)+2)
 			k = byte(random.Uint32() % 8)
+			continues = uint64(random.Uint32()%2) * flagContinues << 40
 		}
 		show(t, p.memory, file)
 	})

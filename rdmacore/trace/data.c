@@ -5,6 +5,8 @@
  */
 #include "trace.h"
 
+#include <string.h>
+
 /*
  * The words of a send request, here and in builder.c. host/trace/work.go reads them.
  * 0: wr_id.
@@ -241,7 +243,8 @@ uint64_t trace_take_polls(uint16_t number, const void *cq)
 /*
  * The words of completions:
  * 0: the queue.
- * 1: num_entries << 32 | number of recorded completions.
+ * 1: num_entries << 32 | number of completions in this record.
+ * 2: number of those in earlier records of the same poll.
  * Completions follow. Each has five:
  * 0: wr_id.
  * 1: status << 32 | opcode.
@@ -249,50 +252,69 @@ uint64_t trace_take_polls(uint16_t number, const void *cq)
  * 3: imm_data << 32 | flags.
  * 4: vendor_err << 32 | src_qp.
  */
-#define POLL_WORDS 2
+#define POLL_WORDS 3
+
+void trace_put_completions(const struct trace_poll *poll, const uint64_t *words, uint32_t before, uint32_t count,
+			   bool more)
+{
+	struct trace_record *record =
+		trace_reserve(TRACE_DATA, poll->number, POLL_WORDS + count * TRACE_COMPLETION_WORDS);
+
+	if (!record)
+		return;
+	record->start = poll->start;
+	record->end = poll->end;
+	record->result = poll->result;
+	record->error = poll->error;
+	record->folded = poll->empty;
+	record->site = poll->site;
+	record->words[0] = (uintptr_t)poll->cq;
+	record->words[1] = (uint64_t)poll->entries << 32 | count;
+	record->words[2] = before;
+	if (count)
+		memcpy(record->words + POLL_WORDS, words, count * TRACE_COMPLETION_WORDS * sizeof(*words));
+	trace_commit(record, more ? TRACE_CONTINUES : 0);
+}
+
+static void put_completion(uint64_t *at, const struct ibv_wc *wc)
+{
+	at[0] = wc->wr_id;
+	at[1] = (uint64_t)wc->status << 32 | (uint32_t)wc->opcode;
+	at[2] = (uint64_t)wc->byte_len << 32 | wc->qp_num;
+	at[3] = (uint64_t)wc->imm_data << 32 | wc->wc_flags;
+	at[4] = (uint64_t)wc->vendor_err << 32 | wc->src_qp;
+}
 
 int trace_poll_cq(struct ibv_cq *cq, int entries, struct ibv_wc *wc)
 {
 	const struct trace_context *was = trace_context_of(cq->context);
-	uint64_t start, end, *at;
-	uint32_t recorded;
-	struct trace_record *record;
-	int result, error;
+	uint64_t words[TRACE_COMPLETIONS * TRACE_COMPLETION_WORDS];
+	struct trace_poll poll = {.number = TRACE_ibv_poll_cq, .cq = cq, .entries = (uint32_t)entries};
+	int result, at = 0;
 
 	if (!recording())
 		return was->ops.poll_cq(cq, entries, wc);
-	start = trace_ticks();
+	poll.start = trace_ticks();
 	result = was->ops.poll_cq(cq, entries, wc);
 	if (!result) {
-		trace_fold_poll(TRACE_ibv_poll_cq, cq, start);
+		trace_fold_poll(TRACE_ibv_poll_cq, cq, poll.start);
 		return 0;
 	}
-	error = errno;
+	poll.error = errno;
 	trace_sends_complete(cq->context, wc, result, TRACE_SITE);
-	end = trace_ticks();
-	recorded = result < 0 ? 0 : result > TRACE_COMPLETIONS ? TRACE_COMPLETIONS : (uint32_t)result;
-	record = trace_reserve(TRACE_DATA, TRACE_ibv_poll_cq, POLL_WORDS + recorded * TRACE_COMPLETION_WORDS);
-	if (record) {
-		record->start = start;
-		record->end = end;
-		record->result = result;
-		record->error = error;
-		record->folded = trace_take_polls(TRACE_ibv_poll_cq, cq);
-		record->site = TRACE_SITE;
-		record->words[0] = (uintptr_t)cq;
-		record->words[1] = (uint64_t)(uint32_t)entries << 32 | recorded;
-		at = record->words + POLL_WORDS;
-		for (uint32_t i = 0; i < recorded; i++) {
-			*at++ = wc[i].wr_id;
-			*at++ = (uint64_t)wc[i].status << 32 | (uint32_t)wc[i].opcode;
-			*at++ = (uint64_t)wc[i].byte_len << 32 | wc[i].qp_num;
-			*at++ = (uint64_t)wc[i].imm_data << 32 | wc[i].wc_flags;
-			*at++ = (uint64_t)wc[i].vendor_err << 32 | wc[i].src_qp;
-		}
-		trace_commit(record, 0);
-	}
-	trace_sync(end);
-	errno = error;
+	poll.end = trace_ticks();
+	poll.result = result;
+	poll.empty = trace_take_polls(TRACE_ibv_poll_cq, cq);
+	poll.site = TRACE_SITE;
+	do {
+		uint32_t before = (uint32_t)at, count = 0;
+
+		for (; at < result && count < TRACE_COMPLETIONS; count++)
+			put_completion(words + count * TRACE_COMPLETION_WORDS, wc + at++);
+		trace_put_completions(&poll, words, before, count, at < result);
+	} while (at < result);
+	trace_sync(poll.end);
+	errno = poll.error;
 	return result;
 }
 

@@ -23,13 +23,29 @@ static void note_completion(const struct ibv_cq_ex *cq, const uint64_t *at, stru
 	trace_sends_complete(cq->context, &wc, 1, site);
 }
 
+/* Record the completions that the thread has taken since the last record of this poll. */
+static void put_taken(const struct ibv_cq_ex *cq, struct trace_site site, bool more)
+{
+	uint32_t rest = trace_self.taken.count % TRACE_COMPLETIONS;
+	struct trace_poll poll = {
+		.number = TRACE_ibv_start_poll, .cq = cq, .start = trace_self.taken.start, .end = trace_ticks(),
+		.result = trace_self.taken.count, .empty = trace_self.taken.empty, .site = site,
+	};
+
+	if (!rest && trace_self.taken.count)
+		rest = TRACE_COMPLETIONS;
+	trace_put_completions(&poll, trace_self.taken.words, trace_self.taken.count - rest, rest, more);
+}
+
 static void take(const struct queue *was, struct ibv_cq_ex *cq, struct trace_site site)
 {
-	uint64_t *at = &trace_self.taken.words[(size_t)trace_self.taken.count * TRACE_COMPLETION_WORDS];
+	uint32_t slot = trace_self.taken.count % TRACE_COMPLETIONS;
+	uint64_t *at = &trace_self.taken.words[(size_t)slot * TRACE_COMPLETION_WORDS];
 	bool success = cq->status == IBV_WC_SUCCESS;
 
-	if (trace_self.taken.count++ >= TRACE_COMPLETIONS)
-		return;
+	if (!slot && trace_self.taken.count)
+		put_taken(cq, site, true);
+	trace_self.taken.count++;
 	at[0] = cq->wr_id;
 	at[1] = (uint64_t)cq->status << 32;
 	at[2] = at[3] = at[4] = 0;
@@ -67,6 +83,7 @@ static int start_poll(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
 		return result;
 	}
 	trace_self.taken.start = start;
+	trace_self.taken.empty = trace_take_polls(TRACE_ibv_start_poll, cq);
 	trace_self.taken.count = 0;
 	if (!result)
 		take(was, cq, TRACE_SITE);
@@ -86,27 +103,12 @@ static int next_poll(struct ibv_cq_ex *cq)
 static void end_poll(struct ibv_cq_ex *cq)
 {
 	const struct queue *was = trace_map_find(&trace_queues, cq);
-	uint32_t all = trace_self.taken.count, recorded = all < TRACE_COMPLETIONS ? all : TRACE_COMPLETIONS;
-	struct trace_record *record;
 
 	was->end_poll(cq);
 	if (trace_self.depth || !trace_on())
 		return;
-	record = trace_reserve(TRACE_DATA, TRACE_ibv_start_poll, 2 + recorded * TRACE_COMPLETION_WORDS);
-	if (record) {
-		record->start = trace_self.taken.start;
-		record->result = all;
-		record->error = 0;
-		record->folded = trace_take_polls(TRACE_ibv_start_poll, cq);
-		record->site = TRACE_SITE;
-		record->words[0] = (uintptr_t)cq;
-		record->words[1] = recorded;
-		for (uint32_t i = 0; i < recorded * TRACE_COMPLETION_WORDS; i++)
-			record->words[2 + i] = trace_self.taken.words[i];
-		record->end = trace_ticks();
-		trace_commit(record, 0);
-		trace_sync(record->end);
-	}
+	put_taken(cq, TRACE_SITE, false);
+	trace_sync(trace_ticks());
 	trace_self.taken.count = 0;
 }
 

@@ -55,6 +55,7 @@ enum trace_kind {
 #define TRACE_NESTED 2u /* one of the two libraries made the call, within another call */
 #define TRACE_TRUNCATED 4u /* the end is missing, because the record would be too long */
 #define TRACE_IN_HANDLER 8u /* a signal handler has made the call */
+#define TRACE_CONTINUES 16u /* the next record of this poll, which its thread writes next, has further completions */
 
 /* The state: size in bytes, kind, flags and number of the call. */
 #define TRACE_STATE(size, kind, flags, call) \

@@ -33,7 +33,7 @@
 #define TRACE_BATCH_WORDS 400 /* of the requests between ibv_wr_start and ibv_wr_complete */
 #define TRACE_REQUESTS 32 /* of a list that are recorded */
 #define TRACE_SEGMENTS 8 /* of a request that are recorded */
-#define TRACE_COMPLETIONS 64 /* of a poll that are recorded */
+#define TRACE_COMPLETIONS 64 /* in a record of a poll; further ones are in records that follow */
 #define TRACE_COMPLETION_WORDS 5
 #define TRACE_BYTES 256 /* of a string or private data that are recorded */
 
@@ -58,6 +58,7 @@ struct trace_thread {
 	/* Completions since ibv_start_poll. */
 	struct {
 		uint64_t start;
+		uint64_t empty; /* polls before it */
 		uint32_t count; /* all of them */
 		uint64_t words[TRACE_COMPLETIONS * TRACE_COMPLETION_WORDS];
 	} taken;
@@ -143,6 +144,25 @@ int trace_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 void trace_fold_poll(uint16_t number, const void *cq, uint64_t start);
 /* How many polls of that queue preceded the one that is recorded now. */
 uint64_t trace_take_polls(uint16_t number, const void *cq);
+
+/* A poll that took completions, or failed. */
+struct trace_poll {
+	uint16_t number;
+	const void *cq;
+	uint32_t entries;
+	int32_t error;
+	uint64_t start, end;
+	int64_t result;
+	uint64_t empty; /* polls before it */
+	struct trace_site site;
+};
+
+/*
+ * Record count completions of a poll, at most TRACE_COMPLETIONS. before is how many its earlier records have. more: a
+ * record with further ones follows.
+ */
+void trace_put_completions(const struct trace_poll *poll, const uint64_t *words, uint32_t before, uint32_t count,
+			   bool more);
 
 /*
  * memory.c: what happens to the memory of requests and regions. Nothing is noted before trace_memory_watch, which is

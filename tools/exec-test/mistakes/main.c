@@ -13,7 +13,7 @@ void none(struct endpoint *e)
 static const struct {
 	const char *name;
 	void (*run)(struct endpoint *e);
-} modes[] = {MODE(none) MODE(connected) MISTAKES(MODE)};
+} modes[] = {MODE(none) MODE(long_poll) MODE(connected) MISTAKES(MODE)};
 
 /* mistakes NAME [ADDRESS]; with --list it prints all names. Connections are to the address, which is the host's own. */
 int main(int count, char **arguments)

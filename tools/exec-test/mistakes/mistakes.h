@@ -70,6 +70,7 @@
 #define DECLARE(name) void name(struct endpoint *e);
 MISTAKES(DECLARE)
 DECLARE(none) /* no mistake */
+DECLARE(long_poll) /* no mistake, with a poll of many completions */
 DECLARE(connected) /* no mistake, with a connection */
 #undef DECLARE
 

@@ -45,6 +45,42 @@ void post_ignored__send(struct endpoint *e)
 	REQUIRE(!ibv_modify_qp(e->qp, &(struct ibv_qp_attr){.qp_state = IBV_QPS_RESET}, IBV_QP_STATE));
 }
 
+/* The completions that one poll takes are more than a record of a trace has. All of them leave the queue. */
+void long_poll(struct endpoint *e)
+{
+	enum { REQUESTS = 200, ROUNDS = 3 };
+	struct ibv_cq *cq = ibv_create_cq(e->context, REQUESTS, NULL, NULL, 0);
+	struct ibv_qp_init_attr attr = {
+		.qp_type = IBV_QPT_RC,
+		.send_cq = cq,
+		.recv_cq = cq,
+		.cap = {.max_send_wr = 1, .max_recv_wr = REQUESTS, .max_send_sge = 1, .max_recv_sge = 1},
+	};
+	struct endpoint others[ROUNDS];
+	struct ibv_recv_wr receive = {0}, *bad;
+	struct ibv_wc completions[REQUESTS];
+
+	REQUIRE(cq);
+	for (int round = 0; round < ROUNDS; round++) {
+		struct endpoint *other = &others[round];
+		int taken = 0, count;
+
+		*other = *e;
+		REQUIRE((other->qp = ibv_create_qp(e->pd, &attr)));
+		endpoint_connect(other, &e->gid, e->qp->qp_num);
+		for (int i = 0; i < REQUESTS; i++)
+			REQUIRE(!ibv_post_recv(other->qp, &receive, &bad));
+		REQUIRE(!ibv_modify_qp(other->qp, &(struct ibv_qp_attr){.qp_state = IBV_QPS_ERR}, IBV_QP_STATE));
+		for (; taken < REQUESTS; taken += count)
+			REQUIRE((count = ibv_poll_cq(cq, REQUESTS - taken, completions + taken)) >= 0);
+		for (int i = 0; i < REQUESTS; i++)
+			REQUIRE(completions[i].status == IBV_WC_WR_FLUSH_ERR);
+	}
+	for (int i = 0; i < ROUNDS; i++)
+		REQUIRE(!ibv_destroy_qp(others[i].qp));
+	REQUIRE(!ibv_destroy_cq(cq));
+}
+
 /* https://github.com/open-mpi/ompi/pull/2692: a completion queue overran in large jobs. */
 void queue_overrun(struct endpoint *e)
 {

@@ -57,7 +57,7 @@ trace_summary() {
 # all_unsignaled: rdma_rxe frees the room of an unsignaled request by itself (do_complete of rxe_comp.c), so no post
 # fails. single_threaded and single_threaded__domain: its provider has no thread domains (ibv_alloc_td: EOPNOTSUPP).
 checked_modes=(
-	none connected
+	none long_poll connected
 	outside_region region_in_use sent_too_early changed_in_flight freed_in_use
 	post_ignored queue_overrun wakeup_lost failure_ignored
 	receive_late private_data_long timewait_ignored
