@@ -167,7 +167,7 @@ func (d *decoder) decode(p *process, record *raw) *Call {
 	case kindLost:
 		note := d.note(p, record, fmt.Sprintf("%d calls are missing: the program made them faster than they are read",
 			record.folded))
-		note.Lost = uint64(record.folded)
+		note.Lost = record.folded
 		return note
 	case kindUnseen:
 		r := &reader{words: record.words}
@@ -186,9 +186,6 @@ func (d *decoder) decode(p *process, record *raw) *Call {
 			Site: d.site(p, record.site),
 		}
 	case kindData, kindPolls:
-		if !p.isWhole(record) {
-			return nil
-		}
 		if len(p.open) > 0 {
 			delete(p.open, record.thread)
 		}
@@ -202,15 +199,15 @@ func (d *decoder) decode(p *process, record *raw) *Call {
 	return d.call(p, record)
 }
 
-// isWhole reports whether a record has all of its call. A poll of many completions has several records: the last one
+// isWhole reports whether a record has all of its poll. A poll of many completions has several records: the last one
 // gets the completions of those before it. If a record of a poll is lost, those before it are left out, too.
 func (p *process) isWhole(record *raw) bool {
 	const counts, before, header = 1, 2, 3 // words of a poll
-	earlier := p.polled[record.thread]
 	continues := record.flags&flagContinues != 0
-	if len(record.words) < header || earlier == nil && !continues {
+	if len(record.words) < header || len(p.polled) == 0 && !continues {
 		return true
 	}
+	earlier := p.polled[record.thread]
 	delete(p.polled, record.thread)
 	if record.words[before] != uint64(len(earlier)/completionWords) {
 		earlier = nil
@@ -265,6 +262,9 @@ func (d *decoder) call(p *process, record *raw) *Call {
 	work, isWork := inNumbers[description.Shown]
 	if isWork && record.kind == kindEnter {
 		return nil // the library writes none
+	}
+	if isWork && work.request == nil && !p.isWhole(record) {
+		return nil
 	}
 	call := &d.decoded.call
 	if !isWork || !d.options.Numbers {

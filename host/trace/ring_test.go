@@ -162,6 +162,35 @@ func TestLongPoll(t *testing.T) {
 	}
 }
 
+// TestPostAfterLostPoll: the last record of a poll is lost, and a post follows. It is read as it is.
+func TestPostAfterLostPoll(t *testing.T) {
+	number := func(name string) uint16 {
+		at := slices.IndexFunc(table(t).Calls, func(call calls.Call) bool { return call.Name == name })
+		return uint16(table(t).Calls[at].Number)
+	}
+	p, file := newProgram(t, unix.F_SEAL_SHRINK, whole, nil)
+	r, err := openRing(file, table(t).Sum)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.close()
+	poll := []uint64{0x1000, 100<<32 | 1, 0, 7, 0, 0, 0, 0}
+	p.write(committed(kindData, number("ibv_poll_cq"), len(poll))|flagContinues<<40, 42, poll...)
+	post := []uint64{0x2000, 2<<32 | 2, 0, 8, 0, 9, 0} // two receives without segments
+	p.write(committed(kindData, number("ibv_post_recv"), len(post)), 42, post...)
+	d, of := newDecoder(table(t), 0, Options{Numbers: true}), newProcess(1, 0)
+	for _, want := range []int{0, 2} {
+		record, err := r.next(false)
+		if err != nil || record == nil {
+			t.Fatal(record, err)
+		}
+		call := d.decode(of, record)
+		if (call != nil) != (want != 0) || call != nil && len(call.Posted) != want {
+			t.Errorf("call %+v, want one with %d requests", call, want)
+		}
+	}
+}
+
 func TestRingOfAnEndedProcess(t *testing.T) {
 	p, file := newProgram(t, unix.F_SEAL_SHRINK, whole, nil)
 	r, err := openRing(file, table(t).Sum)
