@@ -14,7 +14,7 @@ import (
 // The layout of a ring, as rdmacore/trace/ring.h has it.
 const (
 	magic      = 0x6563617274616d64
-	version    = 2
+	version    = 3
 	headerSize = 4096
 	ringSize   = 4 << 20
 	tailOffset = 128

@@ -5,8 +5,6 @@
  */
 #include "trace.h"
 
-#include <string.h>
-
 /*
  * The words of a send request, here and in builder.c. host/trace/work.go reads them.
  * 0: wr_id.
@@ -252,16 +250,13 @@ uint64_t trace_take_polls(uint16_t number, const void *cq)
  * 3: imm_data << 32 | flags.
  * 4: vendor_err << 32 | src_qp.
  */
-#define POLL_WORDS 3
-
-void trace_put_completions(const struct trace_poll *poll, const uint64_t *words, uint32_t before, uint32_t count,
-			   bool more)
+struct trace_record *trace_begin_completions(const struct trace_poll *poll, uint32_t before, uint32_t count)
 {
 	struct trace_record *record =
-		trace_reserve(TRACE_DATA, poll->number, POLL_WORDS + count * TRACE_COMPLETION_WORDS);
+		trace_reserve(TRACE_DATA, poll->number, TRACE_POLL_WORDS + count * TRACE_COMPLETION_WORDS);
 
 	if (!record)
-		return;
+		return NULL;
 	record->start = poll->start;
 	record->end = poll->end;
 	record->result = poll->result;
@@ -271,9 +266,7 @@ void trace_put_completions(const struct trace_poll *poll, const uint64_t *words,
 	record->words[0] = (uintptr_t)poll->cq;
 	record->words[1] = (uint64_t)poll->entries << 32 | count;
 	record->words[2] = before;
-	if (count)
-		memcpy(record->words + POLL_WORDS, words, count * TRACE_COMPLETION_WORDS * sizeof(*words));
-	trace_commit(record, more ? TRACE_CONTINUES : 0);
+	return record;
 }
 
 static void put_completion(uint64_t *at, const struct ibv_wc *wc)
@@ -288,9 +281,9 @@ static void put_completion(uint64_t *at, const struct ibv_wc *wc)
 int trace_poll_cq(struct ibv_cq *cq, int entries, struct ibv_wc *wc)
 {
 	const struct trace_context *was = trace_context_of(cq->context);
-	uint64_t words[TRACE_COMPLETIONS * TRACE_COMPLETION_WORDS];
 	struct trace_poll poll = {.number = TRACE_ibv_poll_cq, .cq = cq, .entries = (uint32_t)entries};
-	int result, at = 0;
+	uint32_t at = 0, rest;
+	int result;
 
 	if (!recording())
 		return was->ops.poll_cq(cq, entries, wc);
@@ -306,13 +299,19 @@ int trace_poll_cq(struct ibv_cq *cq, int entries, struct ibv_wc *wc)
 	poll.result = result;
 	poll.empty = trace_take_polls(TRACE_ibv_poll_cq, cq);
 	poll.site = TRACE_SITE;
+	rest = result < 0 ? 0 : (uint32_t)result;
 	do {
-		uint32_t before = (uint32_t)at, count = 0;
+		uint32_t count = rest < TRACE_COMPLETIONS ? rest : TRACE_COMPLETIONS;
+		struct trace_record *record = trace_begin_completions(&poll, at, count);
 
-		for (; at < result && count < TRACE_COMPLETIONS; count++)
-			put_completion(words + count * TRACE_COMPLETION_WORDS, wc + at++);
-		trace_put_completions(&poll, words, before, count, at < result);
-	} while (at < result);
+		rest -= count;
+		if (record) {
+			for (uint32_t i = 0; i < count; i++)
+				put_completion(record->words + TRACE_POLL_WORDS + i * TRACE_COMPLETION_WORDS, wc + at + i);
+			trace_commit(record, rest ? TRACE_CONTINUES : 0);
+		}
+		at += count;
+	} while (rest);
 	trace_sync(poll.end);
 	errno = poll.error;
 	return result;

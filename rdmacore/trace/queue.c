@@ -5,6 +5,8 @@
  */
 #include "trace.h"
 
+#include <string.h>
+
 struct queue {
 	uint64_t fields; /* enum ibv_create_cq_wc_flags */
 	int (*start_poll)(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr);
@@ -26,15 +28,19 @@ static void note_completion(const struct ibv_cq_ex *cq, const uint64_t *at, stru
 /* Record the completions that the thread has taken since the last record of this poll. */
 static void put_taken(const struct ibv_cq_ex *cq, struct trace_site site, bool more)
 {
-	uint32_t rest = trace_self.taken.count % TRACE_COMPLETIONS;
+	uint32_t all = trace_self.taken.count, count = all ? (all - 1) % TRACE_COMPLETIONS + 1 : 0;
 	struct trace_poll poll = {
 		.number = TRACE_ibv_start_poll, .cq = cq, .start = trace_self.taken.start, .end = trace_ticks(),
-		.result = trace_self.taken.count, .empty = trace_self.taken.empty, .site = site,
+		.result = all, .empty = trace_self.taken.empty, .site = site,
 	};
+	struct trace_record *record = trace_begin_completions(&poll, all - count, count);
 
-	if (!rest && trace_self.taken.count)
-		rest = TRACE_COMPLETIONS;
-	trace_put_completions(&poll, trace_self.taken.words, trace_self.taken.count - rest, rest, more);
+	if (record) {
+		memcpy(record->words + TRACE_POLL_WORDS, trace_self.taken.words,
+		       count * TRACE_COMPLETION_WORDS * sizeof(uint64_t));
+		trace_commit(record, more ? TRACE_CONTINUES : 0);
+	}
+	trace_sync(poll.end);
 }
 
 static void take(const struct queue *was, struct ibv_cq_ex *cq, struct trace_site site)
@@ -83,10 +89,11 @@ static int start_poll(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
 		return result;
 	}
 	trace_self.taken.start = start;
-	trace_self.taken.empty = trace_take_polls(TRACE_ibv_start_poll, cq);
 	trace_self.taken.count = 0;
-	if (!result)
+	if (!result) {
+		trace_self.taken.empty = trace_take_polls(TRACE_ibv_start_poll, cq);
 		take(was, cq, TRACE_SITE);
+	}
 	return result;
 }
 
@@ -108,7 +115,6 @@ static void end_poll(struct ibv_cq_ex *cq)
 	if (trace_self.depth || !trace_on())
 		return;
 	put_taken(cq, TRACE_SITE, false);
-	trace_sync(trace_ticks());
 	trace_self.taken.count = 0;
 }
 

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #define TRACE_MAGIC UINT64_C(0x6563617274616d64) /* "dmatrace" */
-#define TRACE_VERSION 2
+#define TRACE_VERSION 3
 #define TRACE_HEADER_SIZE 4096
 #define TRACE_RING_SIZE (4 << 20)
 #define TRACE_LINE 128 /* bytes apart so that two writers do not share a line of the cache, or a pair of lines */

@@ -35,6 +35,7 @@
 #define TRACE_SEGMENTS 8 /* of a request that are recorded */
 #define TRACE_COMPLETIONS 64 /* in a record of a poll; further ones are in records that follow */
 #define TRACE_COMPLETION_WORDS 5
+#define TRACE_POLL_WORDS 3 /* before the completions of a poll */
 #define TRACE_BYTES 256 /* of a string or private data that are recorded */
 
 /* What each thread has of its own. */
@@ -158,11 +159,11 @@ struct trace_poll {
 };
 
 /*
- * Record count completions of a poll, at most TRACE_COMPLETIONS. before is how many its earlier records have. more: a
- * record with further ones follows.
+ * Begin a record for count completions of a poll, at most TRACE_COMPLETIONS; NULL if there is no room. before is how many
+ * the earlier records of this poll have. The caller writes them behind TRACE_POLL_WORDS, and commits the record: with
+ * TRACE_CONTINUES if another one follows.
  */
-void trace_put_completions(const struct trace_poll *poll, const uint64_t *words, uint32_t before, uint32_t count,
-			   bool more);
+struct trace_record *trace_begin_completions(const struct trace_poll *poll, uint32_t before, uint32_t count);
 
 /*
  * memory.c: what happens to the memory of requests and regions. Nothing is noted before trace_memory_watch, which is
