@@ -26,7 +26,7 @@
  */
 #define SETTING "RDMARUN_EXEC_TRACE"
 #define TOKEN_MAX 64
-#define CONNECT_TIME 10 /* seconds that each step of handing over the ring takes at most */
+#define CONNECT_TIME 10 /* seconds that each step of handing over the ring takes at most, and all retries together */
 
 #define CALIBRATION 100000 /* nanoseconds between the pairs of times of the header */
 /* Pairs of times follow at growing distances: the longer the span, the better they say how long a tick is. */
@@ -139,8 +139,14 @@ static bool map_file(int file)
 	return true;
 }
 
+/* Whether a signal has interrupted a call that may be tried again until that time. */
+static bool interrupted(uint64_t until)
+{
+	return errno == EINTR && nanoseconds() < until;
+}
+
 /* A connection to rdmarun, or -1. */
-static int connect_to(const char *name, size_t name_length)
+static int connect_to(const char *name, size_t name_length, uint64_t until)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	struct timeval limit = {CONNECT_TIME, 0};
@@ -154,7 +160,7 @@ static int connect_to(const char *name, size_t name_length)
 	do {
 		result = connect(connection, (struct sockaddr *)&address,
 				 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + name_length));
-	} while (result && errno == EINTR);
+	} while (result && interrupted(until));
 	if (result) {
 		close(connection);
 		return -1;
@@ -163,7 +169,7 @@ static int connect_to(const char *name, size_t name_length)
 }
 
 /* Send text with the ring's file, unless that is -1, and wait until rdmarun reads the ring. */
-static bool hand_over(int connection, const char *text, int file)
+static bool hand_over(int connection, const char *text, int file, uint64_t until)
 {
 	char control[CMSG_SPACE(sizeof(int))] = {0}, answer;
 	struct iovec part = {(void *)(uintptr_t)text, strlen(text)};
@@ -182,12 +188,12 @@ static bool hand_over(int connection, const char *text, int file)
 	}
 	do {
 		count = sendmsg(connection, &message, MSG_NOSIGNAL);
-	} while (count < 0 && errno == EINTR);
+	} while (count < 0 && interrupted(until));
 	if (count < 0)
 		return false;
 	do {
 		count = recv(connection, &answer, 1, 0);
-	} while (count < 0 && errno == EINTR);
+	} while (count < 0 && interrupted(until));
 	return count == 1;
 }
 
@@ -238,6 +244,7 @@ static bool open_ring(void)
 	const char *setting = getenv(SETTING), *token = setting ? strchr(setting, ' ') : NULL;
 	size_t name_length = token ? (size_t)(token - setting) : 0, token_length;
 	char text[TOKEN_MAX + sizeof(" 2147483647")];
+	uint64_t until = nanoseconds() + CONNECT_TIME * UINT64_C(1000000000);
 	bool opened;
 	int connection, file;
 
@@ -247,7 +254,7 @@ static bool open_ring(void)
 	if (token_length > TOKEN_MAX)
 		return false;
 	ring.complete = is_asked_for(setting, "complete");
-	connection = connect_to(setting, name_length);
+	connection = connect_to(setting, name_length, until);
 	if (connection < 0)
 		return false; /* rdmarun has ended */
 	file = make_ring();
@@ -257,7 +264,7 @@ static bool open_ring(void)
 	} else {
 		snprintf(text, sizeof(text), "%.*s %d", (int)token_length, token, errno);
 	}
-	opened = hand_over(connection, text, file) && file >= 0;
+	opened = hand_over(connection, text, file, until) && file >= 0;
 	if (file >= 0) {
 		if (!opened)
 			unmap_ring();
