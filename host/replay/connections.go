@@ -115,7 +115,9 @@ func (p *process) complete(call *trace.Call, e *endpoint, text func() string, ev
 	if event == "ESTABLISHED" {
 		e.established = len(p.steps)
 	}
-	p.wait(&begun, func() string { return fmt.Sprintf("wait_event: {ep: %s, type: %s}%s", e.name, event, expected) })
+	p.wait(&begun, e, events, func() string {
+		return fmt.Sprintf("wait_event: {ep: %s, type: %s}%s", e.name, event, expected)
+	})
 }
 
 func (p *process) resolveAddress(call *trace.Call) {
@@ -214,7 +216,7 @@ func (p *process) getRequest(call *trace.Call) {
 		p.hasNumber(e, trace.NumberOf(call.Results, "qp_num"))
 	}
 	p.requests = append(p.requests, e)
-	p.wait(call, func() string {
+	p.wait(call, listener, events, func() string {
 		return fmt.Sprintf("wait_event: {ep: %s, type: CONNECT_REQUEST}, as: %s", listener.name, e.name)
 	})
 }
@@ -233,7 +235,7 @@ func (p *process) event(call *trace.Call) {
 		e := p.newEndpoint(trace.ObjectOf(call.Results, "id"))
 		e.port, e.peerNumber = listener.port, trace.NumberOf(call.Results, "qp_num")
 		p.requests = append(p.requests, e)
-		p.wait(call, func() string {
+		p.wait(call, listener, events, func() string {
 			return fmt.Sprintf("wait_event: {ep: %s, type: CONNECT_REQUEST}, as: %s", listener.name, e.name)
 		})
 		return
@@ -250,7 +252,9 @@ func (p *process) event(call *trace.Call) {
 	if status := trace.ValueOf(call.Results, "status"); status != nil {
 		expected = ", expect: {status: " + statusOf(status) + "}"
 	}
-	p.wait(call, func() string { return fmt.Sprintf("wait_event: {ep: %s, type: %s}%s", e.name, kind, expected) })
+	p.wait(call, e, events, func() string {
+		return fmt.Sprintf("wait_event: {ep: %s, type: %s}%s", e.name, kind, expected)
+	})
 }
 
 // statusOf is the status of an event as a scenario has it: an errno by its name, or a number.
@@ -289,7 +293,9 @@ func (p *process) destroyEndpoint(call *trace.Call, e *endpoint) {
 	if e.hasQueues {
 		verb = "destroy_ep"
 	}
-	p.do(call, func() string { return fmt.Sprintf("%s: {ep: %s}, leftovers: ignore", verb, e.name) })
+	p.destroys(call, e, completions|events, func() string {
+		return fmt.Sprintf("%s: {ep: %s}, leftovers: ignore", verb, e.name)
+	})
 }
 
 // exit destroys what a process leaves, as the kernel does.

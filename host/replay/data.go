@@ -186,21 +186,13 @@ func (p *process) receive(call *trace.Call) {
 
 func (p *process) poll(call *trace.Call) {
 	for _, completion := range call.Completions() {
-		e := p.queuePair(trace.NumberOf(completion, "qp_num"))
+		e := p.queuePairs[trace.NumberOf(completion, "qp_num")]
 		if e == nil {
 			p.lacks("a completion of a queue pair that was not recorded")
 			continue
 		}
 		p.taken(call, e, completion)
 	}
-}
-
-// queuePair is the endpoint with the queue pair of that number.
-func (p *process) queuePair(number uint64) *endpoint {
-	if e := p.queuePairs[number]; e != nil && e.hasQueues && !e.destroyed {
-		return e
-	}
-	return nil
 }
 
 // taken is a completion that the program has taken.
@@ -228,7 +220,7 @@ func (p *process) taken(call *trace.Call, e *endpoint, completion trace.Struct) 
 			e.sends = retire(e.sends, id)
 		}
 	})
-	p.wait(call, func() string {
+	p.wait(call, e, completions, func() string {
 		return fmt.Sprintf("poll: {ep: %s, cq: %s}, expect: {%s}", e.name, queue, expected)
 	})
 }

@@ -163,5 +163,7 @@ func (p *process) destroyQueuePair(call *trace.Call) {
 		return
 	}
 	e.hasQueues = false
-	p.do(call, func() string { return fmt.Sprintf("destroy_qp: {ep: %s}, leftovers: ignore", e.name) })
+	p.destroys(call, e, completions, func() string {
+		return fmt.Sprintf("destroy_qp: {ep: %s}, leftovers: ignore", e.name)
+	})
 }

@@ -45,8 +45,19 @@ type step struct {
 	// begin and end are those of its call.
 	begin, end time.Duration
 	role       *process
-	text       func() string // the step without its role, when all processes are known
+	// takes is what it waits for, of an endpoint; ends is what nothing can take after it.
+	takes, ends taking
+	of          *endpoint
+	text        func() string // the step without its role, when all processes are known
 }
+
+// taking is what a program takes of an endpoint, as a set.
+type taking uint8
+
+const (
+	completions taking = 1 << iota
+	events
+)
 
 // queued is what a post or a completion does to the queues of requests.  A completion may be taken before the post has
 // returned, so this waits until all calls are known.
@@ -85,6 +96,8 @@ type endpoint struct {
 	// connect and established are the steps with these, and listened and ended the times of the listener.
 	connect, established int
 	listened, ended      time.Duration
+	// destroys are the steps that destroy its queue pair or itself.
+	destroys []int
 	// raw is set for a queue pair that was made without an id.
 	raw      bool
 	sends    []*request
@@ -192,8 +205,19 @@ func (r *Recorder) process(pid int) *process {
 // do adds a step that begins something: it comes in the order of the begins of calls.
 func (p *process) do(call *trace.Call, text func() string) { p.add(call.Start, call, text) }
 
-// wait adds a step that waits for something: it comes in the order of the ends.
-func (p *process) wait(call *trace.Call, text func() string) { p.add(call.End, call, text) }
+// wait adds a step that takes something of an endpoint: it comes in the order of the ends.
+func (p *process) wait(call *trace.Call, e *endpoint, takes taking, text func() string) {
+	p.add(call.End, call, text)
+	last := &p.steps[len(p.steps)-1]
+	last.of, last.takes = e, takes
+}
+
+// destroys adds a step after which nothing of that kind is taken of an endpoint.
+func (p *process) destroys(call *trace.Call, e *endpoint, ends taking, text func() string) {
+	e.destroys = append(e.destroys, len(p.steps))
+	p.do(call, text)
+	p.steps[len(p.steps)-1].ends = ends
+}
 
 func (p *process) add(at time.Duration, call *trace.Call, text func() string) {
 	if call.Failed() {
@@ -295,8 +319,30 @@ func (r *Recorder) ordered() []step {
 		}
 		requests = slices.Delete(requests, at, at+1)
 	}
+	destroyLast(steps)
 	slices.SortStableFunc(steps, func(a, b step) int { return cmp.Compare(a.at, b.at) })
 	return steps
+}
+
+// destroyLast moves the end of an endpoint behind what another thread has taken of it during the call. It took that
+// before the call was done: rdma_destroy_id(3) waits until all events are acknowledged, and ibv_destroy_qp(3) removes
+// completions.
+func destroyLast(steps []step) {
+	for i := range steps {
+		taken := &steps[i]
+		if taken.takes == 0 {
+			continue
+		}
+		for _, at := range taken.of.destroys {
+			destroy := &steps[at]
+			if destroy.ends&taken.takes == 0 || taken.begin >= destroy.end {
+				continue
+			}
+			// The call that took it may return after the other one.
+			taken.at = min(taken.at, max(destroy.begin, destroy.end-2))
+			destroy.at = max(destroy.at, taken.at+1)
+		}
+	}
 }
 
 // listening is when the first listener of a port began after a time; 0 if there was one at that time.

@@ -131,6 +131,61 @@ func TestOrder(t *testing.T) {
 	}
 }
 
+// TestDestroyOrder: what a thread takes of an endpoint comes before its end, also if the call of another thread that
+// destroys it began earlier.
+func TestDestroyOrder(t *testing.T) {
+	const long = 1500 * time.Microsecond // longer than two calls are apart
+	event := func(r *recording) {
+		r.call(2, "rdma_get_cm_event", []trace.Field{object("channel#1")},
+			[]trace.Field{word("event", "DISCONNECTED"), object("id#1")})
+	}
+	poll := func(r *recording, took time.Duration) {
+		r.during(2, "ibv_poll_cq", took, []trace.Field{object("cq#1")}, []trace.Field{{Value: trace.List{trace.Struct{
+			number("wr_id", 1), word("status", "WR_FLUSH_ERR"), number("qp_num", 17),
+		}}}})
+	}
+	destroy := func(r *recording, name string, took time.Duration) {
+		r.during(2, name, took, []trace.Field{object("id#1")}, nil)
+	}
+	for name, test := range map[string]struct {
+		calls func(*recording)
+		want  []string
+	}{
+		"event": {
+			func(r *recording) { event(r); destroy(r, "rdma_destroy_id", long) }, []string{"wait_event", "destroy_ep"},
+		},
+		"completion": {
+			func(r *recording) { poll(r, 0); destroy(r, "rdma_destroy_qp", long) }, []string{"poll", "destroy_qp"},
+		},
+		"poll that returns late": {
+			func(r *recording) { destroy(r, "rdma_destroy_qp", 0); poll(r, long) }, []string{"poll", "destroy_qp"},
+		},
+		"event after the queue pair": {
+			func(r *recording) { event(r); destroy(r, "rdma_destroy_qp", long) }, []string{"destroy_qp", "wait_event"},
+		},
+		"poll of the next queue pair": {
+			func(r *recording) {
+				destroy(r, "rdma_destroy_qp", 0)
+				r.call(2, "rdma_create_qp", []trace.Field{object("id#1")},
+					[]trace.Field{object("qp#2"), number("qp_num", 17)})
+				poll(r, 0)
+			}, []string{"destroy_qp", "create_qp", "poll"},
+		},
+	} {
+		r := connected()
+		test.calls(r)
+		steps := r.steps(t)
+		for i, want := range test.want {
+			if got := steps[len(steps)-len(test.want)+i]; !strings.Contains(got, want+": {ep: ep1") {
+				t.Errorf("%s: step %s, want %s", name, got, want)
+			}
+		}
+		if missing := r.Missing(); missing != nil {
+			t.Errorf("%s: missing: %q", name, missing)
+		}
+	}
+}
+
 // A connect that began before the listen has found it by repetition.
 func TestConnectBeforeListen(t *testing.T) {
 	for name, test := range map[string]struct {
