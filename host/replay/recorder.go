@@ -93,9 +93,10 @@ type endpoint struct {
 	port        uint16 // that it connects to, or is bound to
 	// peerNumber is the number of the queue pair that a request came from; 0: it is not known.
 	peerNumber uint64
-	// connect and established are the steps with these, and listened and ended the times of the listener.
-	connect, established int
-	listened, ended      time.Duration
+	// connect and established are the steps with these, and completed that with the first successful completion.
+	connect, established, completed int
+	// listened and ended are the times of a listener.
+	listened, ended time.Duration
 	// destroys are the steps that destroy its queue pair or itself.
 	destroys []int
 	// raw is set for a queue pair that was made without an id.
@@ -246,7 +247,8 @@ func (p *process) lacks(reason string) { p.missing[reason]++ }
 func (p *process) newEndpoint(names ...string) *endpoint {
 	p.made++
 	e := &endpoint{
-		process: p, name: fmt.Sprintf("ep%d", p.made), connect: none, established: none, ended: math.MaxInt64,
+		process: p, name: fmt.Sprintf("ep%d", p.made), connect: none, established: none, completed: none,
+		ended: math.MaxInt64,
 	}
 	for _, name := range names {
 		if name != "" {
@@ -309,13 +311,17 @@ func (r *Recorder) ordered() []step {
 		if since := r.listening(id.port, steps[id.connect].at); since > 0 {
 			steps[id.connect].at = since + 1
 		}
-		// The event of the active side has the connection manager send the RTU, for which the passive side waits.
 		at := slices.IndexFunc(requests, id.made)
 		if at < 0 {
 			continue
 		}
-		if waits := requests[at].established; waits != none {
-			steps[waits].at = max(steps[waits].at, steps[id.established].at+1)
+		// The call that takes the event of the active side readies its queue pair and has the RTU sent. Its end may
+		// come after what the passive side does then.
+		established, connected := &steps[id.established], steps[id.connect].at
+		for _, after := range []int{requests[at].established, requests[at].completed} {
+			if after != none {
+				established.at = max(min(established.at, steps[after].at-1), connected+1)
+			}
 		}
 		requests = slices.Delete(requests, at, at+1)
 	}
