@@ -112,12 +112,20 @@ func (p *process) complete(call *trace.Call, e *endpoint, text func() string, ev
 	begun := *call
 	begun.Errno = 0
 	p.do(&begun, text)
-	if event == "ESTABLISHED" {
-		e.established = len(p.steps)
-	}
+	e.takesEvent(event, len(p.steps))
 	p.wait(&begun, e, events, func() string {
 		return fmt.Sprintf("wait_event: {ep: %s, type: %s}%s", e.name, event, expected)
 	})
+}
+
+// takesEvent notes the step that takes an event which has effects.
+func (e *endpoint) takesEvent(kind string, step int) {
+	switch kind {
+	case "ESTABLISHED":
+		e.established = step
+	case "REJECTED":
+		e.rejected = step
+	}
 }
 
 func (p *process) resolveAddress(call *trace.Call) {
@@ -245,9 +253,7 @@ func (p *process) event(call *trace.Call) {
 		p.lacks("an event of an id that was not recorded")
 		return
 	}
-	if kind == "ESTABLISHED" {
-		e.established = len(p.steps)
-	}
+	e.takesEvent(kind, len(p.steps))
 	expected := ""
 	if status := trace.ValueOf(call.Results, "status"); status != nil {
 		expected = ", expect: {status: " + statusOf(status) + "}"

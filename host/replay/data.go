@@ -220,8 +220,11 @@ func (p *process) taken(call *trace.Call, e *endpoint, completion trace.Struct) 
 			e.sends = retire(e.sends, id)
 		}
 	})
-	if status == "SUCCESS" && e.completed == none {
+	switch {
+	case status == "SUCCESS" && e.completed == none:
 		e.completed = len(p.steps)
+	case status == "WR_FLUSH_ERR" && e.flushed == none:
+		e.flushed = len(p.steps)
 	}
 	p.wait(call, e, completions, func() string {
 		return fmt.Sprintf("poll: {ep: %s, cq: %s}, expect: {%s}", e.name, queue, expected)

@@ -93,8 +93,9 @@ type endpoint struct {
 	port        uint16 // that it connects to, or is bound to
 	// peerNumber is the number of the queue pair that a request came from; 0: it is not known.
 	peerNumber uint64
-	// connect and established are the steps with these, and completed that with the first successful completion.
-	connect, established, completed int
+	// connect, established and rejected are the steps with these. completed and flushed are those with the first
+	// completion that was successful or flushed.
+	connect, established, rejected, completed, flushed int
 	// listened and ended are the times of a listener.
 	listened, ended time.Duration
 	// destroys are the steps that destroy its queue pair or itself.
@@ -247,8 +248,8 @@ func (p *process) lacks(reason string) { p.missing[reason]++ }
 func (p *process) newEndpoint(names ...string) *endpoint {
 	p.made++
 	e := &endpoint{
-		process: p, name: fmt.Sprintf("ep%d", p.made), connect: none, established: none, completed: none,
-		ended: math.MaxInt64,
+		process: p, name: fmt.Sprintf("ep%d", p.made), connect: none, established: none, rejected: none,
+		completed: none, flushed: none, ended: math.MaxInt64,
 	}
 	for _, name := range names {
 		if name != "" {
@@ -303,7 +304,15 @@ const none = -1
 // ordered are the steps in an order that causes allow: a wait comes after what it waits for.
 func (r *Recorder) ordered() []step {
 	steps, requests := slices.Clone(r.steps), slices.Clone(r.requests)
+	// before moves the event of a connect before a step that it causes. The call that takes the event causes that, and
+	// may return later.
+	before := func(connect, event, effect int) {
+		if event != none && effect != none {
+			steps[event].at = max(min(steps[event].at, steps[effect].at-1), steps[connect].at+1)
+		}
+	}
 	for _, id := range r.connects {
+		before(id.connect, id.rejected, id.flushed) // the queue pair goes to ERR
 		if id.established == none {
 			continue
 		}
@@ -315,14 +324,9 @@ func (r *Recorder) ordered() []step {
 		if at < 0 {
 			continue
 		}
-		// The call that takes the event of the active side readies its queue pair and has the RTU sent. Its end may
-		// come after what the passive side does then.
-		established, connected := &steps[id.established], steps[id.connect].at
-		for _, after := range []int{requests[at].established, requests[at].completed} {
-			if after != none {
-				established.at = max(min(established.at, steps[after].at-1), connected+1)
-			}
-		}
+		// The queue pair goes to RTS, and the RTU is sent.
+		before(id.connect, id.established, requests[at].established)
+		before(id.connect, id.established, requests[at].completed)
 		requests = slices.Delete(requests, at, at+1)
 	}
 	destroyLast(steps)

@@ -131,29 +131,36 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestLateEstablished: the event of the active side comes before what it causes, also if the call that takes it returns
-// later.
-func TestLateEstablished(t *testing.T) {
-	for name, effect := range map[string]func(*recording){
-		"event": func(r *recording) {
+// TestLateEvent: the event of a connect comes before what it causes, also if the call that takes it returns later.
+func TestLateEvent(t *testing.T) {
+	poll := func(r *recording, process, queuePair int, status string) {
+		r.call(process, "ibv_poll_cq", []trace.Field{object("cq#1")}, []trace.Field{{Value: trace.List{trace.Struct{
+			number("wr_id", 1), word("status", status), word("opcode", "SEND"), number("qp_num", queuePair),
+		}}}})
+	}
+	for name, test := range map[string]struct {
+		event  string
+		effect func(*recording)
+		role   string
+	}{
+		"established": {"ESTABLISHED", func(r *recording) {
 			r.call(1, "rdma_get_cm_event", []trace.Field{object("channel#1")},
 				[]trace.Field{word("event", "ESTABLISHED"), object("id#2")})
-		},
-		"completion": func(r *recording) {
-			r.call(1, "ibv_poll_cq", []trace.Field{object("cq#1")}, []trace.Field{{Value: trace.List{trace.Struct{
-				number("wr_id", 1), word("status", "SUCCESS"), word("opcode", "SEND"), number("qp_num", 18),
-			}}}})
-		},
+		}, "server"},
+		"completed": {"ESTABLISHED", func(r *recording) { poll(r, 1, 18, "SUCCESS") }, "server"},
+		"flushed":   {"REJECTED", func(r *recording) { poll(r, 2, 17, "WR_FLUSH_ERR") }, "client"},
 	} {
 		r := connected()
 		r.call(2, "rdma_connect", []trace.Field{object("id#1")}, nil)
 		r.call(1, "rdma_accept", []trace.Field{object("id#2")}, nil)
-		effect(r)
+		test.effect(r)
 		r.call(1, "ibv_post_recv", []trace.Field{object("qp#1"), {Value: trace.Struct{number("wr_id", 3)}}}, nil)
 		r.during(2, "rdma_get_cm_event", 2500*time.Microsecond, []trace.Field{object("channel#1")},
-			[]trace.Field{word("event", "ESTABLISHED"), object("id#1")})
+			[]trace.Field{word("event", test.event), object("id#1")})
 		steps := r.steps(t)
-		for i, want := range []string{"server, accept", "client, wait_event", "server, ", "server, post_recv"} {
+		for i, want := range []string{
+			"server, accept", "client, wait_event: {ep: ep1, type: " + test.event, test.role, "server, post_recv",
+		} {
 			if got := steps[len(steps)-4+i]; !strings.Contains(got, "{role: "+want) {
 				t.Errorf("%s: step %s, want %s", name, got, want)
 			}
