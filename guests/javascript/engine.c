@@ -250,10 +250,28 @@ static uint64_t number_of(const char *variable)
 	return text ? strtoull(text, NULL, 10) : 0;
 }
 
+#define JOBS_UNASKED 64 /* the engine itself asks after 10,000 calls, which are many jobs */
+
+/* Runs the jobs of promises until there is none, or one has thrown an exception (-1). */
+static int run_jobs(JSRuntime *rt, JSContext *ctx)
+{
+	JSContext *of;
+	int job = 1;
+
+	for (unsigned int jobs = 1; job > 0; jobs++) {
+		job = JS_ExecutePendingJob(rt, &of);
+		if (job > 0 && jobs % JOBS_UNASKED == 0 && interrupted(rt, NULL)) {
+			JS_ThrowInternalError(ctx, "interrupted");
+			return -1;
+		}
+	}
+	return job;
+}
+
 int main(int count, char **args)
 {
 	JSRuntime *rt = JS_NewRuntime();
-	JSContext *ctx = rt ? JS_NewContext(rt) : NULL, *of;
+	JSContext *ctx = rt ? JS_NewContext(rt) : NULL;
 	uint64_t time = number_of("RDMARUN_TIME_NS");
 	/* Only whether it is a script is asked then. */
 	bool parses = getenv("RDMARUN_PARSE") != NULL;
@@ -273,12 +291,11 @@ int main(int count, char **args)
 	JS_SetHostPromiseRejectionTracker(rt, track, NULL);
 	make_globals(ctx, count - 3, args + 3);
 	result = JS_Eval(ctx, args[2], strlen(args[2]), args[1], JS_EVAL_TYPE_GLOBAL | JS_EVAL_FLAG_STRICT | (parses ? JS_EVAL_FLAG_COMPILE_ONLY : 0));
-	for (job = 1; !JS_IsException(result) && job > 0;)
-		job = JS_ExecutePendingJob(rt, &of);
+	job = JS_IsException(result) ? -1 : run_jobs(rt, ctx);
 	fflush(stdout);
-	if (is_rejected && !JS_IsException(result) && job == 0)
+	if (is_rejected && job == 0)
 		job = -!JS_IsUndefined(JS_Throw(ctx, rejected));
-	if (JS_IsException(result) || job < 0)
+	if (job < 0)
 		return report(ctx, args[1]);
 	return 0;
 }
