@@ -16,9 +16,10 @@ import (
 
 const recordLong = `Run a program, and write a scenario that repeats its calls of librdmacm and libibverbs,
 and those of the processes that it starts. The scenario has connections, queue pairs,
-regions, work requests with their lengths, completions and events, in their order. Each
-process is a role. The data of messages is not recorded. "rdmarun run" then repeats the
-calls on soft or on a device, without the program.
+regions, work requests with their data, completions and events, in their order. Each
+process is a role. Of data longer than 256 bytes that does not repeat, only the beginning
+is recorded. "rdmarun run" then repeats the calls on soft or on a device, without the
+program.
 
 The program runs as with "rdmarun trace". Both ends of a connection are needed: start
 them by one command, such as a script. What a scenario cannot have is listed at the end.
@@ -66,7 +67,9 @@ func (a *app) recordProgram(flags recordFlags, args []string) error {
 	}
 	recorder := replay.NewRecorder()
 	recorder.Pauses = flags.pauses
-	collector, err := a.collectCalls(run, trace.Options{Take: recorder.Take, Complete: true, Processes: true})
+	collector, err := a.collectCalls(run, trace.Options{
+		Take: recorder.Take, Complete: true, Contents: true, Processes: true,
+	})
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,11 @@ type region struct {
 	address, length uint64
 	local, remote   uint64 // its keys
 	access          string
+	// filled is the last step that has filled the buffer, and filledBy its index.
+	filled   string
+	filledBy int
+	// written is set when something else may write to the buffer: a receive, a READ, or a peer.
+	written bool
 }
 
 func (p *process) register(call *trace.Call) {
@@ -62,31 +67,59 @@ func (r *Recorder) inRemote(key, address uint64) *region {
 	return found
 }
 
-// segments are the buffers of a request.  inline data need no region.
-func (p *process) segments(request trace.Struct, inline bool) (text string, isWhole bool) {
+// part is memory of a request.
+type part struct {
+	region          *region // nil: the buffer for data that no region has
+	address, length uint64
+	offset          uint64 // in its buffer
+}
+
+// name is that of its buffer.
+func (s *part) name() string {
+	if s.region == nil {
+		return "inline"
+	}
+	return s.region.name
+}
+
+// segments are the parts of a request, and how a step writes them.  inline data need no region.
+func (p *process) segments(request trace.Struct, inline bool) (list []part, text string, isWhole bool) {
 	var parts []string
+	end := uint64(0) // of the inline data
 	for _, segment := range trace.Structs(trace.ValueOf(request, "sge")) {
 		address, length := trace.NumberOf(segment, "addr"), trace.NumberOf(segment, "length")
 		if length == 0 {
 			continue
 		}
-		name, offset := "inline", uint64(0)
+		each := part{address: address, length: length}
 		if in := p.inLocal(trace.NumberOf(segment, "lkey"), address, length); in != nil {
-			name, offset = in.name, address-in.address
+			each.region, each.offset = in, address-in.address
 		} else if inline {
-			p.inline = max(p.inline, length)
+			each.offset = end
+			end += length
+			p.inline = max(p.inline, end)
 		} else {
-			return "", false
+			return nil, "", false
 		}
-		parts = append(parts, fmt.Sprintf("buffer: %s, offset: %d, length: %d", name, offset, length))
+		list = append(list, each)
+		parts = append(parts, fmt.Sprintf("buffer: %s, offset: %d, length: %d", each.name(), each.offset, length))
 	}
 	switch len(parts) {
 	case 0:
-		return "sges: []", true
+		return nil, "sges: []", true
 	case 1:
-		return parts[0], true
+		return list, parts[0], true
 	}
-	return "sges: [{" + strings.Join(parts, "}, {") + "}]", true
+	return list, "sges: [{" + strings.Join(parts, "}, {") + "}]", true
+}
+
+// write notes that something arrives in parts of a request.
+func write(parts []part) {
+	for _, each := range parts {
+		if each.region != nil {
+			each.region.written = true
+		}
+	}
 }
 
 func (p *process) send(call *trace.Call) {
@@ -94,8 +127,9 @@ func (p *process) send(call *trace.Call) {
 	if e == nil {
 		return
 	}
+	contents := p.takeContents(call)
 	for _, request := range call.Requests() {
-		p.sendOne(call, e, request)
+		p.sendOne(call, e, request, contents)
 	}
 }
 
@@ -106,14 +140,14 @@ var operations = map[string]string{
 	"ATOMIC_FETCH_AND_ADD": "post_atomic",
 }
 
-func (p *process) sendOne(call *trace.Call, e *endpoint, posted trace.Struct) {
+func (p *process) sendOne(call *trace.Call, e *endpoint, posted trace.Struct, contents []content) {
 	opcode, flags := trace.WordOf(posted, "opcode"), trace.WordOf(posted, "flags")
 	verb := operations[opcode]
 	if verb == "" {
 		p.lacks("operation " + opcode)
 		return
 	}
-	buffers, known := p.segments(posted, trace.HasFlag(flags, "INLINE"))
+	parts, buffers, known := p.segments(posted, trace.HasFlag(flags, "INLINE"))
 	if !known {
 		p.lacks("a request with memory outside of its region")
 		return
@@ -141,6 +175,18 @@ func (p *process) sendOne(call *trace.Call, e *endpoint, posted trace.Struct) {
 	sent := &request{id: id, over: call.Failed()}
 	p.queue(call.Start, func() { e.sends = append(e.sends, sent) })
 	options := b.String()
+	switch verb {
+	case "post_read":
+		write(parts)
+		p.reads(call, e, id, parts, remote, key)
+	case "post_atomic":
+		write(parts)
+	default:
+		p.fill(call, id, parts, contents)
+	}
+	if in := p.inRemote(key, remote); isRemote && in != nil && verb != "post_read" {
+		in.written = true
+	}
 	p.do(call, func() string {
 		where := ""
 		if isRemote {
@@ -170,11 +216,12 @@ func (p *process) receive(call *trace.Call) {
 		return
 	}
 	for _, posted := range call.Requests() {
-		buffers, known := p.segments(posted, false)
+		parts, buffers, known := p.segments(posted, false)
 		if !known {
 			p.lacks("a receive with memory outside of its region")
 			continue
 		}
+		write(parts)
 		id := trace.NumberOf(posted, "wr_id")
 		receive := &request{id: id, over: call.Failed()}
 		p.queue(call.Start, func() { e.receives = append(e.receives, receive) })

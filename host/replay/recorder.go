@@ -1,7 +1,7 @@
 // Package replay makes a scenario of the calls that programs made.  It has the same connections, queue pairs, regions,
 // work requests and events, in an order that their causes allow.  `rdmarun run` repeats it on any device.
 //
-// The data of messages is not recorded, only their lengths. Pauses are steps if they are asked for.
+// Of the data of messages it has the beginning, and all of it where it repeats. Pauses are steps if they are asked for.
 package replay
 
 import (
@@ -48,7 +48,7 @@ type step struct {
 	// takes is what it waits for, of an endpoint; ends is what nothing can take after it.
 	takes, ends taking
 	of          *endpoint
-	text        func() string // the step without its role, when all processes are known
+	text        func() string // the step without its role, when all processes are known; "" if there is none
 }
 
 // taking is what a program takes of an endpoint, as a set.
@@ -80,6 +80,9 @@ type process struct {
 	// queuePairs are the last endpoints with a queue pair of a number.
 	queuePairs map[uint64]*endpoint
 	made       int
+	// contents are those of the next posts, and readings what READs have not brought yet.
+	contents []content
+	readings []reading
 }
 
 // endpoint is an id with its queue pair.
@@ -147,6 +150,8 @@ var handlers = map[string]func(*process, *trace.Call){
 	"ibv_post_send":      (*process).send,
 	"ibv_wr_complete":    (*process).send,
 	"ibv_post_recv":      (*process).receive,
+	"memory_sent":        (*process).sent,
+	"memory_read":        (*process).read,
 	"ibv_poll_cq":        (*process).poll,
 	"ibv_start_poll":     (*process).poll,
 	"exit":               (*process).exit,
@@ -155,7 +160,7 @@ var handlers = map[string]func(*process, *trace.Call){
 // isUnneeded reports whether a call is left out: a scenario has no need of it, or does it by itself.
 func isUnneeded(call *trace.Call) bool {
 	switch call.Group {
-	case "device", "process":
+	case "device", "process", "buffer":
 		return true
 	}
 	for _, word := range []string{

@@ -50,6 +50,9 @@ func writeSteps(w io.Writer, steps []step, pauses time.Duration) {
 	}
 	for i, each := range steps {
 		next := each.text()
+		if next == "" {
+			continue
+		}
 		if pause := each.begin - idle; i > 0 && pauses > 0 && pause >= pauses {
 			write()
 			count = 0

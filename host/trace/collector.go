@@ -120,6 +120,10 @@ type Options struct {
 	// Memory adds calls about the memory of requests and regions: memory that changes while it is sent, and memory that
 	// is given back. It sets Call.InHandler, too.
 	Memory bool
+	// Contents adds calls named memory_sent and memory_read, with what messages contain: one for each segment. What is
+	// sent comes before the post of the same thread. What a READ has brought comes before the poll of its completion.
+	// Memory excludes it.
+	Contents bool
 	// Processes adds calls named fork, exec and exit for what processes do.
 	Processes bool
 }
@@ -152,6 +156,9 @@ func (c *Collector) Setting() string {
 	}
 	if c.decoder.options.Memory {
 		setting += " memory"
+	}
+	if c.decoder.options.Contents {
+		setting += " contents"
 	}
 	return setting
 }

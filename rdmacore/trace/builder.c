@@ -138,16 +138,28 @@ static void wr_set_ud_addr(struct ibv_qp_ex *qp, struct ibv_ah *ah, uint32_t num
 	functions_of(qp)->wr_set_ud_addr(qp, ah, number, qkey);
 }
 
+/* The provider copies the data now, so the program may change it before ibv_wr_complete. */
+static void add_inline(const struct ibv_qp_ex *qp, void *address, size_t length)
+{
+	__typeof__(trace_self.batch) *batch = &trace_self.batch;
+
+	if (batch->segments)
+		batch->words[batch->segments - SEGMENTS + OPCODE] |= (uint64_t)IBV_SEND_INLINE << 32;
+	if (batch->segments && length && !trace_self.depth && trace_contents_are_recorded())
+		trace_content(TRACE_memory_sent, qp->qp_base.qp_num, qp->wr_id, address, (uint32_t)length);
+	add_segment((uintptr_t)address, 0, (uint32_t)length);
+}
+
 static void wr_set_inline_data(struct ibv_qp_ex *qp, void *address, size_t length)
 {
-	add_segment((uintptr_t)address, 0, (uint32_t)length);
+	add_inline(qp, address, length);
 	functions_of(qp)->wr_set_inline_data(qp, address, length);
 }
 
 static void wr_set_inline_data_list(struct ibv_qp_ex *qp, size_t count, const struct ibv_data_buf *list)
 {
 	for (size_t i = 0; i < count; i++)
-		add_segment((uintptr_t)list[i].addr, 0, (uint32_t)list[i].length);
+		add_inline(qp, list[i].addr, list[i].length);
 	functions_of(qp)->wr_set_inline_data_list(qp, count, list);
 }
 
@@ -198,7 +210,7 @@ static void end(const struct ibv_qp_ex *qp, uint16_t number, int result, struct 
 	errno = error;
 }
 
-/* For memory.c: the requests as ibv_post_send would have them. Inline data has no key, and so no region. */
+/* For memory.c: the requests as ibv_post_send would have them, without inline data, which is not read any more. */
 static uint64_t note_sends(const struct ibv_qp_ex *qp)
 {
 	const __typeof__(trace_self.batch) *batch = &trace_self.batch;
@@ -216,6 +228,8 @@ static uint64_t note_sends(const struct ibv_qp_ex *qp)
 			.num_sge = (int)count, .opcode = opcode,
 			.send_flags = (unsigned int)(at[OPCODE] >> 32),
 		};
+		if (list[i].send_flags & IBV_SEND_INLINE)
+			list[i].num_sge = 0;
 		word += REQUEST_WORDS + (trace_is_atomic(opcode) ? 2 : 0);
 		for (; count; count--, word += 2)
 			segments[used++] = (struct ibv_sge){

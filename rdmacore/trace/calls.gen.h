@@ -2,7 +2,7 @@
 #ifndef TRACE_CALLS_H
 #define TRACE_CALLS_H
 
-#define TRACE_TABLE UINT32_C(0x32e24c04)
+#define TRACE_TABLE UINT32_C(0x69741d28)
 
 /* The numbers of calls. */
 enum trace_number {
@@ -122,10 +122,12 @@ enum trace_number {
 	TRACE_ibv_poll_cq = 114,
 	TRACE_ibv_start_poll = 115,
 	TRACE_memory_changed = 116,
-	TRACE_free = 117,
-	TRACE_realloc = 118,
-	TRACE_munmap = 119,
-	TRACE_mprotect = 120,
+	TRACE_memory_sent = 117,
+	TRACE_memory_read = 118,
+	TRACE_free = 119,
+	TRACE_realloc = 120,
+	TRACE_munmap = 121,
+	TRACE_mprotect = 122,
 	TRACE_NUMBERS
 };
 

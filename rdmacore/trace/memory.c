@@ -1,5 +1,6 @@
 /*
- * What happens to the memory of requests and regions, for "rdmarun check".
+ * What happens to the memory of requests and regions, for "rdmarun check". "rdmarun record" has the contents of messages
+ * recorded (contents.c), which needs to know the memory that can be read.
  *
  * A request that sends gets a sum of its memory when it is posted. When its completion is polled, and before the program
  * knows of it, the sum is taken again. If it differs, the program has changed memory that was being sent. An unsignaled
@@ -43,6 +44,7 @@ struct sum {
 struct sent {
 	uint64_t wr_id, number;
 	bool signaled;
+	bool reads; /* an RDMA READ; its sums have no value */
 	uint32_t sums;
 	struct sum list[SUMS];
 };
@@ -60,6 +62,7 @@ struct sends {
 
 static struct {
 	bool on;
+	bool contents; /* contents are recorded; else changes of memory are */
 	pthread_mutex_t lock; /* guards the rest */
 	_Atomic uintptr_t lowest, highest; /* of all regions; lowest only falls, highest only rises */
 	struct region regions[REGIONS];
@@ -71,14 +74,20 @@ static struct {
 /* Whether this thread is in a function of this file. The allocator, or a signal handler, must not wait for the lock. */
 static __thread bool inside;
 
-void trace_memory_watch(void)
+void trace_memory_watch(bool contents)
 {
 	memory.on = true;
+	memory.contents = contents;
 }
 
 bool trace_memory_is_watched(void)
 {
 	return memory.on;
+}
+
+bool trace_contents_are_recorded(void)
+{
+	return memory.contents;
 }
 
 void trace_memory_forget_lock(void)
@@ -277,16 +286,32 @@ static bool reads_memory(const struct ibv_send_wr *wr)
 	}
 }
 
+/* The memory that a request sends is recorded. Data that is inline needs no region. */
+static void record_sent(const struct ibv_qp *qp, const struct ibv_send_wr *wr)
+{
+	bool is_inline = wr->send_flags & IBV_SEND_INLINE;
+
+	for (int i = 0; i < wr->num_sge && (is_inline || reads_memory(wr)); i++) {
+		const struct ibv_sge *part = &wr->sg_list[i];
+
+		if (part->length && (is_inline || region_of(qp->context, part->lkey, part->addr, part->length)))
+			trace_content(TRACE_memory_sent, qp->qp_num, wr->wr_id, (const void *)(uintptr_t)part->addr,
+				      part->length);
+	}
+}
+
 static void take_sums(struct sent *sent, const struct ibv_context *context, const struct ibv_send_wr *wr)
 {
-	for (int i = 0; i < wr->num_sge && sent->sums < SUMS && reads_memory(wr); i++) {
+	bool watched = memory.contents ? sent->reads : reads_memory(wr);
+
+	for (int i = 0; i < wr->num_sge && sent->sums < SUMS && watched; i++) {
 		const struct ibv_sge *part = &wr->sg_list[i];
 		const struct region *region = region_of(context, part->lkey, part->addr, part->length);
 
 		if (region && part->length)
 			sent->list[sent->sums++] = (struct sum){
 				part->addr, part->length, (uint32_t)(region - memory.regions), region->generation,
-				sum_of(part->addr, part->length),
+				sent->reads ? 0 : sum_of(part->addr, part->length),
 			};
 	}
 }
@@ -304,11 +329,14 @@ uint64_t trace_sends_post(const struct ibv_qp *qp, const struct ibv_send_wr *wr)
 		struct sent *sent = sends_grow(sends);
 		uint64_t number = sends->posted++;
 
+		if (memory.contents)
+			record_sent(qp, wr);
 		if (!sent)
 			continue;
 		*sent = (struct sent){
 			.wr_id = wr->wr_id, .number = number,
 			.signaled = sends->all_signaled || wr->send_flags & IBV_SEND_SIGNALED,
+			.reads = wr->opcode == IBV_WR_RDMA_READ,
 		};
 		take_sums(sent, qp->context, wr);
 	}
@@ -334,13 +362,12 @@ void trace_sends_take_back(const struct ibv_qp *qp, uint64_t from)
 	leave();
 }
 
-/* Whether the memory is as it was; also if it cannot be read any more. */
-static bool is_same(const struct sum *sum)
+/* Whether the memory can still be read. */
+static bool is_there(const struct sum *sum)
 {
 	const struct region *region = &memory.regions[sum->region];
 
-	return !region->mr || region->generation != sum->generation || !region->readable ||
-	       sum_of(sum->address, sum->length) == sum->value;
+	return region->mr && region->generation == sum->generation && region->readable;
 }
 
 static void record_change(const struct sent *sent, uint32_t qp_num, const struct sum *sum, struct trace_site site)
@@ -359,9 +386,16 @@ static void record_change(const struct sent *sent, uint32_t qp_num, const struct
 
 static void check_sent(const struct sends *sends, const struct sent *sent, struct trace_site site)
 {
-	for (uint32_t i = 0; i < sent->sums; i++)
-		if (!is_same(&sent->list[i]))
-			record_change(sent, sends->qp_num, &sent->list[i], site);
+	for (uint32_t i = 0; i < sent->sums; i++) {
+		const struct sum *sum = &sent->list[i];
+
+		if (!is_there(sum))
+			continue;
+		if (sent->reads)
+			trace_content(TRACE_memory_read, sends->qp_num, sent->wr_id, (const void *)sum->address, sum->length);
+		else if (sum_of(sum->address, sum->length) != sum->value)
+			record_change(sent, sends->qp_num, sum, site);
+	}
 }
 
 /*

@@ -22,7 +22,7 @@
  * closed then, so that the program has those that it would have without. A process that could not make a ring sends the
  * errno behind the token, as a decimal number, in place of a descriptor. Further words of the setting: "complete" is
  * for readers that need all data calls. "memory" is for those that need to know what happens to memory and in signal
- * handlers (memory.c, handler.c).
+ * handlers (memory.c, handler.c). "contents" is for those that need to know what messages contain (contents.c).
  */
 #define SETTING "RDMARUN_EXEC_TRACE"
 #define TOKEN_MAX 64
@@ -290,10 +290,14 @@ static void in_child(void)
 
 static __attribute__((constructor)) void begin(void)
 {
+	const char *setting = getenv(SETTING);
+
 	pthread_atfork(NULL, NULL, in_child);
-	if (is_asked_for(getenv(SETTING), "memory")) { /* a program sets its handlers before its first call */
-		trace_memory_watch();
+	if (is_asked_for(setting, "memory")) { /* a program sets its handlers before its first call */
+		trace_memory_watch(false);
 		trace_handlers_watch();
+	} else if (is_asked_for(setting, "contents")) {
+		trace_memory_watch(true);
 	}
 }
 

@@ -169,8 +169,9 @@ struct trace_record *trace_begin_completions(const struct trace_poll *poll, uint
  * memory.c: what happens to the memory of requests and regions. Nothing is noted before trace_memory_watch, which is
  * called before the first call is recorded.
  */
-void trace_memory_watch(void);
+void trace_memory_watch(bool contents); /* contents of messages are recorded; else changes of memory */
 bool trace_memory_is_watched(void);
+bool trace_contents_are_recorded(void);
 void trace_memory_forget_lock(void); /* in a forked child */
 void trace_region_add(const struct ibv_mr *mr, uint64_t iova, unsigned int access);
 void trace_region_remove(const struct ibv_mr *mr);
@@ -183,6 +184,9 @@ uint64_t trace_sends_post(const struct ibv_qp *qp, const struct ibv_send_wr *wr)
 void trace_sends_take_back(const struct ibv_qp *qp, uint64_t from);
 /* Completions were polled, and the program does not know of them yet. */
 void trace_sends_complete(const struct ibv_context *context, const struct ibv_wc *wc, int count, struct trace_site site);
+
+/* contents.c: record what memory of a request contains. number is TRACE_memory_sent or TRACE_memory_read. */
+void trace_content(uint16_t number, uint32_t qp_num, uint64_t wr_id, const void *bytes, uint32_t length);
 
 /* builder.c and queue.c: replace the functions of an extended queue pair and of an extended completion queue. */
 void trace_adopt_builder(struct ibv_qp_ex *qp);

@@ -36,7 +36,9 @@ recorded() {
 	# rping's end is a race of its own (tools/rxe-vm/jobs/check.sh), so its exit code does not count.
 	timeout 80 "$rdmarun" record -o "$folder/$name.yaml" sh "$folder/$name.sh" >"$folder/printed" 2>&1 || true
 	[ -s "$folder/$name.yaml" ] || fails "$name" "no scenario"
-	! grep '^rdmarun: warning: ' "$folder/printed" >&2 || fails "$name" "it lacks calls"
+	# ib_send_bw sends random bytes.
+	! grep '^rdmarun: warning: ' "$folder/printed" | grep -v ': data after the first 256 bytes' >&2 ||
+		fails "$name" "it lacks calls"
 	for on in $(printf '%s\n' "$provider" soft | sort -u); do
 		timeout 60 "$rdmarun" run -P "$on" "$folder/$name.yaml" >"$folder/printed" 2>&1 ||
 			fails "$name" "the scenario fails on $on"

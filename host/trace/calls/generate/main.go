@@ -85,7 +85,7 @@ func source(table *calls.Table) []byte {
 // inline reports whether a function that is written by hand has no symbol.
 func inline(call calls.Call) bool {
 	return call.Group == "data" || call.Group == "poll" || call.Name == "ibv_req_notify_cq" ||
-		call.Name == "memory_changed"
+		strings.HasPrefix(call.Name, "memory_")
 }
 
 // structure writes the function that puts the fields of a struct.
