@@ -33,7 +33,7 @@ func (p *process) createEndpoint(call *trace.Call) {
 	e := p.newEndpoint(trace.ObjectOf(call.Results, "id"), trace.ObjectOf(call.Results, "qp"))
 	e.synchronous = true
 	p.hasNumber(e, trace.NumberOf(call.Results, "qp_num"))
-	qp := attributes(call)
+	qp := p.attributes(call, e)
 	if destination := address(call, "dst"); destination.IsValid() {
 		e.port = destination.Port()
 		p.do(call, func() string {

@@ -215,6 +215,11 @@ func (p *process) receive(call *trace.Call) {
 	if e == nil {
 		return
 	}
+	p.receives(call, &e.receives, "post_recv: {ep: "+e.name)
+}
+
+// receives adds the requests of a post to a queue. A step begins with begin.
+func (p *process) receives(call *trace.Call, queue *[]*request, begin string) {
 	for _, posted := range call.Requests() {
 		parts, buffers, known := p.segments(posted, false)
 		if !known {
@@ -224,9 +229,9 @@ func (p *process) receive(call *trace.Call) {
 		write(parts)
 		id := trace.NumberOf(posted, "wr_id")
 		receive := &request{id: id, over: call.Failed()}
-		p.queue(call.Start, func() { e.receives = append(e.receives, receive) })
+		p.queue(call.Start, func() { *queue = append(*queue, receive) })
 		p.do(call, func() string {
-			return fmt.Sprintf("post_recv: {ep: %s, %s, wr_id: %d}%s", e.name, buffers, id, receive.leftovers())
+			return fmt.Sprintf("%s, %s, wr_id: %d}%s", begin, buffers, id, receive.leftovers())
 		})
 	}
 }
@@ -252,6 +257,9 @@ func (p *process) taken(call *trace.Call, e *endpoint, completion trace.Struct) 
 		expected = fmt.Sprintf("wr_id: %d, status: %s", id, status)
 	case strings.HasPrefix(opcode, "RECV"):
 		queue = "recv"
+		if e.shared != nil { // which of the receives it gets depends on the other queue pairs
+			expected = "opcode: " + opcode
+		}
 		expected += fmt.Sprintf(", byte_len: %d", trace.NumberOf(completion, "byte_len"))
 	}
 	if trace.ValueOf(completion, "imm_data") != nil {
@@ -261,10 +269,13 @@ func (p *process) taken(call *trace.Call, e *endpoint, completion trace.Struct) 
 		if status != "SUCCESS" && !waits(e.sends, id) {
 			queue = "recv"
 		}
-		if queue == "recv" {
-			e.receives = retire(e.receives, id)
-		} else {
+		switch {
+		case queue == "send":
 			e.sends = retire(e.sends, id)
+		case e.shared != nil:
+			e.shared.receives = retireOne(e.shared.receives, id)
+		default:
+			e.receives = retire(e.receives, id)
 		}
 	})
 	switch {

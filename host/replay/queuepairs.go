@@ -8,25 +8,31 @@ import (
 )
 
 // attributes are those of a queue pair.
-func attributes(call *trace.Call) string {
+func (p *process) attributes(call *trace.Call, e *endpoint) string {
+	shared := ""
+	if queue := p.shared[trace.WordOf(call.Arguments, "srq")]; queue != nil {
+		e.shared, shared = queue, ", srq: "+queue.name
+	}
 	kind := trace.WordOf(call.Arguments, "qp_type")
 	if !strings.HasPrefix(kind, "U") {
 		kind = "RC" // rdma_create_ep(3) takes it from the address if it is 0
 	}
 	return fmt.Sprintf(
 		"{type: %s, max_send_wr: %d, max_recv_wr: %d, max_send_sge: %d, max_recv_sge: %d, max_inline_data: %d, "+
-			"sig_all: %t}",
+			"sig_all: %t%s}",
 		kind, max(1, trace.NumberOf(call.Arguments, "max_send_wr")), trace.NumberOf(call.Arguments, "max_recv_wr"),
 		max(1, trace.NumberOf(call.Arguments, "max_send_sge")), max(1, trace.NumberOf(call.Arguments, "max_recv_sge")),
 		trace.NumberOf(call.Arguments, "max_inline_data"), trace.IsTrue(call.Arguments, "sq_sig_all"),
+		shared,
 	)
 }
 
 // isReplayed reports whether a scenario can have such a queue pair.
 func (p *process) isReplayed(call *trace.Call) bool {
+	srq := trace.WordOf(call.Arguments, "srq")
 	switch kind := trace.WordOf(call.Arguments, "qp_type"); {
-	case trace.WordOf(call.Arguments, "srq") != "":
-		p.lacks("shared receive queues")
+	case srq != "" && p.shared[srq] == nil:
+		p.lacks("a queue pair with a shared receive queue that was not recorded")
 	case kind == "UD", strings.HasPrefix(kind, "XRC"), kind == "RAW_PACKET", kind == "DRIVER":
 		p.lacks("queue pairs of type " + kind)
 	default:
@@ -44,7 +50,7 @@ func (p *process) createQueuePair(call *trace.Call) {
 		p.endpoints[trace.ObjectOf(call.Results, "qp")] = e
 		p.hasNumber(e, trace.NumberOf(call.Results, "qp_num"))
 	}
-	qp := attributes(call)
+	qp := p.attributes(call, e)
 	p.do(call, func() string { return fmt.Sprintf("create_qp: {ep: %s, qp: %s}", e.name, qp) })
 }
 
@@ -62,7 +68,7 @@ func (p *process) createRaw(call *trace.Call) {
 	e.raw = true
 	p.hasNumber(e, trace.NumberOf(call.Results, "qp_num"))
 	p.raw[e.number] = append(p.raw[e.number], e)
-	qp := attributes(call)
+	qp := p.attributes(call, e)
 	for _, text := range []string{
 		fmt.Sprintf("create_id: {}, as: %s", e.name),
 		fmt.Sprintf("bind_addr: {ep: %s, port: 0}", e.name),

@@ -79,7 +79,9 @@ type process struct {
 	endpoints map[string]*endpoint
 	// queuePairs are the last endpoints with a queue pair of a number.
 	queuePairs map[uint64]*endpoint
-	made       int
+	// shared are receive queues by the names that a trace has for them.
+	shared map[string]*sharedQueue
+	made   int
 	// contents are those of the next posts, and readings what READs have not brought yet.
 	contents []content
 	readings []reading
@@ -107,6 +109,7 @@ type endpoint struct {
 	raw      bool
 	sends    []*request
 	receives []*request
+	shared   *sharedQueue // for its receives; nil: it has none
 }
 
 // request is a work request.
@@ -150,6 +153,13 @@ var handlers = map[string]func(*process, *trace.Call){
 	"ibv_post_send":      (*process).send,
 	"ibv_wr_complete":    (*process).send,
 	"ibv_post_recv":      (*process).receive,
+	"ibv_create_srq":     (*process).createShared,
+	"ibv_create_srq_ex":  (*process).createShared,
+	"rdma_create_srq":    (*process).createShared,
+	"rdma_create_srq_ex": (*process).createShared,
+	"ibv_post_srq_recv":  (*process).receiveShared,
+	"ibv_destroy_srq":    (*process).destroyShared,
+	"rdma_destroy_srq":   (*process).destroyShared,
 	"memory_sent":        (*process).sent,
 	"memory_read":        (*process).read,
 	"ibv_poll_cq":        (*process).poll,
@@ -203,6 +213,7 @@ func (r *Recorder) process(pid int) *process {
 	p := &process{
 		Recorder: r, pid: pid, program: printable.Brief(strings.TrimSpace(string(name)), 16),
 		endpoints: map[string]*endpoint{}, queuePairs: map[uint64]*endpoint{},
+		shared: map[string]*sharedQueue{},
 	}
 	r.byPID[pid] = p
 	r.processes = append(r.processes, p)

@@ -218,6 +218,20 @@ func TestExpectAny(t *testing.T) {
 	}
 }
 
+// TestLeftoversOfDestroy: a step that destroys an endpoint may ignore the completions that it removes.
+func TestLeftoversOfDestroy(t *testing.T) {
+	const sent = `  - {role: server, post_recv: {buffer: rx, length: 0}}
+  - {role: client, post_send: {buffer: tx, length: 0}}
+  - {role: server, poll: {cq: recv}}
+  - {sleep: 1ms}
+  - {role: client, destroy_ep: {ep: ep}`
+	for end, says := range map[string]string{"}\n": "unmatched completions", ", leftovers: ignore}\n": "1 passed"} {
+		if shown := everywhere(t, connected+sent+end)["terminal"]; !strings.Contains(shown, says) {
+			t.Errorf("%q lacks %q:\n%s", end, says, shown)
+		}
+	}
+}
+
 // TestWithin checks the limits of nested steps on the provider's clock. A failure in a fragment must name the place of
 // the fragment's step and of the step that used it.
 func TestWithin(t *testing.T) {

@@ -255,6 +255,7 @@ static void put_ibv_srq_init_attr_ex(struct trace_call *call, const struct ibv_s
 	trace_put(call, (uint64_t)(it->attr.max_sge));
 	trace_put(call, (uint64_t)(it->comp_mask));
 	trace_put(call, (uintptr_t)((it->comp_mask & IBV_SRQ_INIT_ATTR_PD) ? it->pd : NULL));
+	trace_put(call, (uint64_t)((it->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) ? it->srq_type : IBV_SRQT_BASIC));
 }
 
 static void put_ibv_srq_attr(struct trace_call *call, const struct ibv_srq_attr *it)

@@ -2,7 +2,7 @@
 #ifndef TRACE_CALLS_H
 #define TRACE_CALLS_H
 
-#define TRACE_TABLE UINT32_C(0x69741d28)
+#define TRACE_TABLE UINT32_C(0x74fccb2f)
 
 /* The numbers of calls. */
 enum trace_number {

@@ -339,6 +339,9 @@ func (r *caseRun) call(ctx context.Context, step *compile.Step, action *compile.
 	}
 	m := timeline.Moment{At: r.now(), Role: name, Step: step, Verb: action.Verb, Arguments: arguments}
 	m.Number = r.packets.Begin(step, role, action.Verb.Name)
+	if step.IgnoreLeftovers {
+		r.ignoreLeftovers(call) // the step may destroy the endpoint
+	}
 	m.Returned = action.Verb.Run(ctx, call)
 	m.Took = r.now().Since(m.At)
 	r.packets.End(role)
