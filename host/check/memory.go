@@ -1,6 +1,7 @@
 package check
 
 import (
+	"math"
 	"slices"
 
 	"rdmarun/host/check/finding"
@@ -20,16 +21,11 @@ func (c *Checker) register(p *process, call *trace.Call) {
 		return
 	}
 	memory := span{trace.NumberOf(call.Arguments, "addr"), trace.NumberOf(call.Arguments, "length")}
-	if len(p.registered) < maxSpans || p.registered[memory] > 0 {
-		p.registered[memory]++
+	var own span // none of the program: device memory, or a dma-buf
+	if trace.ValueOf(call.Arguments, "addr") != nil {
+		own = memory
+		c.registeredAgain(p, call, memory)
 	}
-	if p.registered[memory] == manyRegistrations {
-		c.report(
-			call, finding.RegisteredAgain, nil,
-			"the %d bytes at %#x are registered %d times", memory.length, memory.address, manyRegistrations,
-		)
-	}
-	own := memory
 	if trace.ValueOf(call.Arguments, "iova") != nil {
 		memory.address = trace.NumberOf(call.Arguments, "iova")
 	}
@@ -42,21 +38,74 @@ func (c *Checker) register(p *process, call *trace.Call) {
 		writable: trace.HasFlag(access, "LOCAL_WRITE"),
 		site:     call.Site,
 	}
-	p.regions[name] = r
+	p.addRegion(call, r)
+}
+
+// addRegion adds a region with the key that a call gave it.
+func (p *process) addRegion(call *trace.Call, r *region) {
+	p.regions[r.name] = r
 	p.keys[uint32(trace.NumberOf(call.Results, "lkey"))] = r
 }
 
-// reregister follows ibv_rereg_mr, after which nothing is known of the region's range.
+func (c *Checker) registeredAgain(p *process, call *trace.Call, memory span) {
+	if len(p.registered) < maxSpans || p.registered[memory] > 0 {
+		p.registered[memory]++
+	}
+	if p.registered[memory] == manyRegistrations {
+		c.report(
+			call, finding.RegisteredAgain, nil,
+			"the %d bytes at %#x are registered %d times", memory.length, memory.address, manyRegistrations,
+		)
+	}
+}
+
+// everywhere is all memory.
+var everywhere = span{0, math.MaxUint64}
+
+// nullRegion follows ibv_alloc_null_mr. The region has all addresses, and discards what is written to it.
+func (c *Checker) nullRegion(p *process, call *trace.Call) {
+	if name := trace.Name(call.Result); name != "" && !call.Failed() {
+		p.addRegion(call, &region{
+			name: name, pd: trace.ObjectOf(call.Arguments, "pd"), span: everywhere, writable: true, discards: true,
+			site: call.Site,
+		})
+	}
+}
+
+// importRegion follows ibv_import_mr. The range and the access flags of the region are not known.
+func (c *Checker) importRegion(p *process, call *trace.Call) {
+	if name := trace.Name(call.Result); name != "" && !call.Failed() {
+		p.addRegion(call, &region{name: name, span: everywhere, writable: true, site: call.Site})
+	}
+}
+
+// reregister follows ibv_rereg_mr, which changes what its flags name, and the keys. Requests that are outstanding refer
+// to the region as it was.
 func (c *Checker) reregister(p *process, call *trace.Call) {
 	c.inUse(p, call, "changed")
-	if r := p.regions[trace.ObjectOf(call.Arguments, "mr")]; r != nil && !call.Failed() {
-		delete(p.regions, r.name)
-		for key, each := range p.keys {
-			if each == r {
-				delete(p.keys, key)
-			}
+	was := p.regions[trace.ObjectOf(call.Arguments, "mr")]
+	if was == nil || call.Failed() {
+		return
+	}
+	r := *was
+	r.outstanding = 0
+	flags := trace.WordOf(call.Arguments, "flags")
+	if trace.HasFlag(flags, "TRANSLATION") {
+		r.memory = span{trace.NumberOf(call.Arguments, "addr"), trace.NumberOf(call.Arguments, "length")}
+		r.span = r.memory
+	}
+	if trace.HasFlag(flags, "PD") {
+		r.pd = trace.ObjectOf(call.Arguments, "pd")
+	}
+	if trace.HasFlag(flags, "ACCESS") {
+		r.writable = trace.HasFlag(trace.WordOf(call.Arguments, "access"), "LOCAL_WRITE")
+	}
+	for key, each := range p.keys {
+		if each == was {
+			delete(p.keys, key)
 		}
 	}
+	p.addRegion(call, &r)
 }
 
 func (c *Checker) deregister(p *process, call *trace.Call) {
@@ -110,12 +159,26 @@ func (r *request) uses(region *region, memory span) bool {
 	)
 }
 
-// protection is the protection domain of a domain, which may be a parent domain of it.
+// protection is the protection domain of a domain, which may be a parent domain of it; "" if it is not known.
 func (p *process) protection(domain string) string {
-	if pd := p.parents[domain]; pd != "" {
+	if pd, isOther := p.parents[domain]; isOther {
 		return pd
 	}
 	return domain
+}
+
+// haveOtherDomains reports whether two domains are not of one protection domain. Domains that are not known do not
+// count.
+func (p *process) haveOtherDomains(a, b string) bool {
+	a, b = p.protection(a), p.protection(b)
+	return a != "" && b != "" && a != b
+}
+
+// importDomain follows ibv_import_pd. The domain has a name here already if the same process made it.
+func (c *Checker) importDomain(p *process, call *trace.Call) {
+	if !call.Failed() {
+		p.parents[trace.Name(call.Result)] = ""
+	}
 }
 
 // checkMemory checks the segments of a request that is posted to a queue of that protection domain.
@@ -136,7 +199,7 @@ func (c *Checker) checkMemory(p *process, call *trace.Call, r *request, pd strin
 				call, finding.RegionGone, []Place{{"ibv_dereg_mr", p.endOf(known.name)}, known.registration()},
 				"%s has the lkey %#x of %s, which was deregistered", r.name(), s.key, known.name,
 			)
-		case pd != "" && known.pd != "" && p.protection(known.pd) != p.protection(pd):
+		case p.haveOtherDomains(known.pd, pd):
 			c.report(
 				call, finding.WrongPD, []Place{known.registration()},
 				"%s uses %s of %s, and its queue is of %s", r.name(), known.name, known.pd, pd,
@@ -159,6 +222,9 @@ func (c *Checker) checkMemory(p *process, call *trace.Call, r *request, pd strin
 // checkOverlap compares the memory of a request with what outstanding requests write to.
 func (c *Checker) checkOverlap(p *process, call *trace.Call, r *request) {
 	for _, s := range r.segments {
+		if s.region != nil && s.region.discards {
+			continue
+		}
 		other := p.writing.find(s)
 		if other == nil || other == r {
 			continue

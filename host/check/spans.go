@@ -126,8 +126,9 @@ func (all *spans) find(s segment) *request {
 type region struct {
 	name, pd string
 	span     span // as requests address it: from iova
-	memory   span // of the program
+	memory   span // of the program; empty for other memory
 	writable bool
+	discards bool // what is written
 	gone     bool
 	site     trace.Site
 

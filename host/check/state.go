@@ -20,7 +20,7 @@ type process struct {
 	receives   map[string]*queue // of queue pairs and shared receive queues
 	domains    map[string]string // the protection domain of each of them
 	queues     map[string]*completionQueue
-	parents    map[string]string // of parent domains: the protection domain
+	parents    map[string]string // of other domains: the protection domain; "": not known
 	endpoints  map[string]*endpoint
 	writing    spans                      // of requests that are outstanding
 	spare      []*request                 // that nothing refers to

@@ -63,6 +63,8 @@ const char *const trace_symbols[TRACE_NUMBERS] = {
 	[TRACE_ibv_reg_mr_iova] = "ibv_reg_mr_iova",
 	[TRACE_ibv_reg_mr_iova2] = "ibv_reg_mr_iova2",
 	[TRACE_ibv_reg_dmabuf_mr] = "ibv_reg_dmabuf_mr",
+	[TRACE_ibv_import_mr] = "ibv_import_mr",
+	[TRACE_ibv_unimport_mr] = "ibv_unimport_mr",
 	[TRACE_ibv_rereg_mr] = "ibv_rereg_mr",
 	[TRACE_ibv_dereg_mr] = "ibv_dereg_mr",
 	[TRACE_ibv_create_comp_channel] = "ibv_create_comp_channel",
@@ -1830,6 +1832,106 @@ TRACE_EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset
 	return result;
 }
 
+static struct ibv_mr *trace_ibv_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t dm_offset, size_t length, unsigned int access)
+{
+	struct ibv_mr *(*next)(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t dm_offset, size_t length, unsigned int access) = trace_context_of(pd->context)->extended.reg_dm_mr;
+	struct trace_call call;
+	struct ibv_mr *result;
+
+	if (!next) {
+		errno = ENOSYS;
+		return NULL;
+	}
+	trace_begin(&call, TRACE_ibv_reg_dm_mr, TRACE_SITE);
+	if (call.on) {
+		trace_put(&call, (uintptr_t)(pd));
+		trace_put(&call, (uintptr_t)(dm));
+		trace_put(&call, (uint64_t)(dm_offset));
+		trace_put(&call, (uint64_t)(length));
+		trace_put(&call, (uint64_t)(access));
+		trace_enter(&call);
+	}
+	result = next(pd, dm, dm_offset, length, access);
+	if (result) {
+		if (call.on) {
+			trace_put(&call, (uint64_t)(result->lkey));
+			trace_put(&call, (uint64_t)(result->rkey));
+		}
+	}
+	trace_end(&call, (int64_t)(intptr_t)result);
+	return result;
+}
+
+static struct ibv_mr *trace_ibv_alloc_null_mr(struct ibv_pd *pd)
+{
+	struct ibv_mr *(*next)(struct ibv_pd *pd) = trace_context_of(pd->context)->extended.alloc_null_mr;
+	struct trace_call call;
+	struct ibv_mr *result;
+
+	if (!next) {
+		errno = ENOSYS;
+		return NULL;
+	}
+	trace_begin(&call, TRACE_ibv_alloc_null_mr, TRACE_SITE);
+	if (call.on) {
+		trace_put(&call, (uintptr_t)(pd));
+		trace_enter(&call);
+	}
+	result = next(pd);
+	if (result) {
+		if (call.on) {
+			trace_put(&call, (uint64_t)(result->lkey));
+		}
+	}
+	trace_end(&call, (int64_t)(intptr_t)result);
+	return result;
+}
+
+TRACE_EXPORT struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
+{
+	struct ibv_mr *(*next)(struct ibv_pd *pd, uint32_t mr_handle) = trace_next(TRACE_ibv_import_mr);
+	struct trace_call call;
+	struct ibv_mr *result;
+
+	if (!next) {
+		errno = ENOSYS;
+		return NULL;
+	}
+	trace_begin(&call, TRACE_ibv_import_mr, TRACE_SITE);
+	if (call.on) {
+		trace_put(&call, (uintptr_t)(pd));
+		trace_put(&call, (uint64_t)(mr_handle));
+		trace_enter(&call);
+	}
+	result = next(pd, mr_handle);
+	if (result) {
+		if (call.on) {
+			trace_put(&call, (uint64_t)(result->lkey));
+			trace_put(&call, (uint64_t)(result->rkey));
+		}
+	}
+	trace_end(&call, (int64_t)(intptr_t)result);
+	return result;
+}
+
+TRACE_EXPORT void ibv_unimport_mr(struct ibv_mr *mr)
+{
+	void (*next)(struct ibv_mr *mr) = trace_next(TRACE_ibv_unimport_mr);
+	struct trace_call call;
+
+	if (!next) {
+		errno = ENOSYS;
+		return;
+	}
+	trace_begin(&call, TRACE_ibv_unimport_mr, TRACE_SITE);
+	if (call.on) {
+		trace_put(&call, (uintptr_t)(mr));
+		trace_enter(&call);
+	}
+	next(mr);
+	trace_end(&call, 0);
+}
+
 TRACE_EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
 {
 	int (*next)(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access) = trace_next(TRACE_ibv_rereg_mr);
@@ -1852,6 +1954,12 @@ TRACE_EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, v
 	}
 	trace_region_remove(mr);
 	result = next(mr, flags, pd, addr, length, access);
+	if (!result) {
+		if (call.on) {
+			trace_put(&call, (uint64_t)(mr->lkey));
+			trace_put(&call, (uint64_t)(mr->rkey));
+		}
+	}
 	trace_end(&call, (int64_t)result);
 	return result;
 }
@@ -2825,6 +2933,10 @@ void trace_replace(struct ibv_context *context, struct trace_context *was)
 		REPLACE(extended->dealloc_td, was->extended.dealloc_td, trace_ibv_dealloc_td);
 	if (HAS(alloc_parent_domain))
 		REPLACE(extended->alloc_parent_domain, was->extended.alloc_parent_domain, trace_ibv_alloc_parent_domain);
+	if (HAS(reg_dm_mr))
+		REPLACE(extended->reg_dm_mr, was->extended.reg_dm_mr, trace_ibv_reg_dm_mr);
+	if (HAS(alloc_null_mr))
+		REPLACE(extended->alloc_null_mr, was->extended.alloc_null_mr, trace_ibv_alloc_null_mr);
 	if (HAS(create_cq_ex))
 		REPLACE(extended->create_cq_ex, was->extended.create_cq_ex, trace_ibv_create_cq_ex);
 	if (HAS(create_qp_ex))

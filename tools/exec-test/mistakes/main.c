@@ -13,7 +13,10 @@ void none(struct endpoint *e)
 static const struct {
 	const char *name;
 	void (*run)(struct endpoint *e);
-} modes[] = {MODE(none) MODE(long_poll) MODE(connected) MISTAKES(MODE)};
+} modes[] = {
+	MODE(none) MODE(long_poll) MODE(connected) MODE(device_memory) MODE(null_region) MODE(changed_region)
+	MISTAKES(MODE)
+};
 
 /* mistakes NAME [ADDRESS]; with --list it prints all names. Connections are to the address, which is the host's own. */
 int main(int count, char **arguments)

@@ -72,6 +72,9 @@ MISTAKES(DECLARE)
 DECLARE(none) /* no mistake */
 DECLARE(long_poll) /* no mistake, with a poll of many completions */
 DECLARE(connected) /* no mistake, with a connection */
+DECLARE(device_memory) /* no mistake; likewise the others of kinds.c */
+DECLARE(null_region)
+DECLARE(changed_region)
 #undef DECLARE
 
 /* Where connections are made to: an address of the device. */
