@@ -223,6 +223,8 @@ var checks = map[string]func(*Checker, *process, *trace.Call){
 	"ibv_create_srq_ex":       (*Checker).createSRQ,
 	"rdma_create_srq":         (*Checker).createSRQ,
 	"rdma_create_srq_ex":      (*Checker).createSRQ,
+	"ibv_destroy_srq":         (*Checker).destroySRQ,
+	"rdma_destroy_srq":        (*Checker).destroySRQ,
 }
 
 // report adds a finding, or counts one that is known. A program may repeat a mistake with each message, so the text is

@@ -144,6 +144,8 @@ func (c *Checker) destroyID(p *process, call *trace.Call) {
 	if call.Name == "rdma_destroy_ep" {
 		c.endQP(p, e.queuePair)
 		delete(p.objects, e.queuePair)
+		p.endSRQ(e.srq)
+		delete(p.objects, e.srq)
 	}
 	delete(p.endpoints, name)
 }

@@ -1,6 +1,8 @@
 package check
 
 import (
+	"slices"
+
 	"rdmarun/host/check/finding"
 	"rdmarun/host/trace"
 )
@@ -48,6 +50,32 @@ func (c *Checker) createSRQ(p *process, call *trace.Call) {
 	}
 	p.receives[name] = newQueue(nil)
 	p.domains[name] = trace.ObjectOf(call.Arguments, "pd")
+	if cq := p.queues[trace.WordOf(call.Arguments, "cq")]; cq != nil {
+		cq.shared = append(cq.shared, p.receives[name])
+	}
+	if id := trace.ObjectOf(call.Arguments, "id"); id != "" {
+		p.endpointOf(id).srq = name
+	}
+}
+
+func (c *Checker) destroySRQ(p *process, call *trace.Call) {
+	if !call.Failed() && !call.Unfinished {
+		p.endSRQ(trace.ObjectOf(call.Arguments, "srq"))
+	}
+}
+
+// endSRQ forgets a shared receive queue. Its requests are not outstanding any more.
+func (p *process) endSRQ(name string) {
+	q := p.receives[name]
+	if q == nil {
+		return
+	}
+	p.end(name, q)
+	delete(p.receives, name)
+	delete(p.domains, name)
+	for _, cq := range p.queues {
+		cq.shared = slices.DeleteFunc(cq.shared, func(each *queue) bool { return each == q })
+	}
 }
 
 // createQP follows ibv_create_qp, rdma_create_qp, their variants, and rdma_create_ep.
@@ -61,6 +89,7 @@ func (c *Checker) createQP(p *process, call *trace.Call) {
 		sendCQ: trace.WordOf(call.Arguments, "send_cq"), recvCQ: trace.WordOf(call.Arguments, "recv_cq"),
 		signalAll: trace.IsTrue(call.Arguments, "sq_sig_all"),
 		maxInline: trace.NumberOf(call.Arguments, "max_inline_data"),
+		isTarget:  trace.WordOf(call.Arguments, "qp_type") == "XRC_RECV",
 	}
 	qp.send = newQueue(p.queues[qp.sendCQ])
 	if shared := p.receives[trace.WordOf(call.Arguments, "srq")]; shared != nil {

@@ -264,14 +264,19 @@ func (p *process) clear(q *queue) {
 
 // poll follows completions.
 func (c *Checker) poll(p *process, call *trace.Call) {
-	if cq := p.queues[call.Queue]; cq != nil {
+	cq := p.queues[call.Queue]
+	if cq != nil {
 		cq.armed = nil
 		c.use(p.threads[cq.name], cq.name, call)
 	}
 	for i := range call.Polled {
 		each := &call.Polled[i]
 		qp := p.numbers[each.QueuePair]
-		if qp == nil {
+		if qp == nil || qp.isTarget {
+			// Another process may have made the queue pair.
+			if q := cq.receiveOfXRC(each); q != nil {
+				p.complete(q, each.ID)
+			}
 			continue
 		}
 		q := qp.send
@@ -290,6 +295,23 @@ func (c *Checker) poll(p *process, call *trace.Call) {
 		}
 		p.complete(q, each.ID)
 	}
+}
+
+// receiveOfXRC is the shared receive queue of a completion; nil if it is not known. The completion names the queue pair
+// that got the message. That has no receive queue: the sender chooses a shared one.
+func (cq *completionQueue) receiveOfXRC(completion *trace.Completion) *queue {
+	if cq == nil || completion.Status == rdmacore.WCSuccess && !completion.IsReceive() {
+		return nil
+	}
+	for _, q := range cq.shared {
+		if q.find(completion.ID) >= 0 {
+			return q
+		}
+	}
+	if len(cq.shared) == 1 {
+		return cq.shared[0] // another thread has polled before the post is known
+	}
+	return nil
 }
 
 // find is the index of the oldest request with that wr_id that has a completion; -1 for none.

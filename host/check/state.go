@@ -59,6 +59,7 @@ type queuePair struct {
 	site           trace.Site
 	accepted       *trace.Call // rdma_accept, if no receive was posted before
 	hasReceived    bool        // a receive was posted
+	isTarget       bool        // of XRC: what it receives goes to shared receive queues
 	over           *trace.Call // the event that has ended its connection, until the program disconnects
 	timewait       *trace.Call // the end of its connection, until TIMEWAIT_EXIT
 }
@@ -78,6 +79,7 @@ type completionQueue struct {
 	entries     int
 	outstanding int                 // completions that may come
 	pairs       map[*queuePair]bool // the queue pairs that it completes requests of
+	shared      []*queue            // the shared receive queues of XRC that it completes requests of
 	armed       *trace.Call         // since the last poll, when completions could come already
 	unacked     int                 // events
 	site        trace.Site
@@ -86,6 +88,7 @@ type completionQueue struct {
 // endpoint is an rdma_cm_id.
 type endpoint struct {
 	queuePair string
+	srq       string
 	datagram  bool
 	unacked   int         // events
 	removed   *trace.Call // its DEVICE_REMOVAL

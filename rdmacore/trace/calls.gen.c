@@ -258,6 +258,7 @@ static void put_ibv_srq_init_attr_ex(struct trace_call *call, const struct ibv_s
 	trace_put(call, (uint64_t)(it->comp_mask));
 	trace_put(call, (uintptr_t)((it->comp_mask & IBV_SRQ_INIT_ATTR_PD) ? it->pd : NULL));
 	trace_put(call, (uint64_t)((it->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) ? it->srq_type : IBV_SRQT_BASIC));
+	trace_put(call, (uintptr_t)((it->comp_mask & IBV_SRQ_INIT_ATTR_CQ) ? it->cq : NULL));
 }
 
 static void put_ibv_srq_attr(struct trace_call *call, const struct ibv_srq_attr *it)
@@ -2649,6 +2650,7 @@ TRACE_EXPORT void rdma_destroy_srq(struct rdma_cm_id *id)
 	trace_begin(&call, TRACE_rdma_destroy_srq, TRACE_SITE);
 	if (call.on) {
 		trace_put(&call, (uintptr_t)(id));
+		trace_put(&call, (uintptr_t)(id->srq));
 		trace_enter(&call);
 	}
 	next(id);

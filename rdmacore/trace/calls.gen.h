@@ -2,7 +2,7 @@
 #ifndef TRACE_CALLS_H
 #define TRACE_CALLS_H
 
-#define TRACE_TABLE UINT32_C(0x8b9b1e74)
+#define TRACE_TABLE UINT32_C(0xee4fda94)
 
 /* The numbers of calls. */
 enum trace_number {

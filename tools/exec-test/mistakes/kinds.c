@@ -1,4 +1,6 @@
-/* No mistakes, with kinds of regions that "rdmarun check" knows by other calls than ibv_reg_mr(3). */
+/* No mistakes, with kinds of regions and queues that "rdmarun check" knows by other calls than ibv_reg_mr(3). */
+#include <rdma/rdma_verbs.h>
+
 #include "mistakes.h"
 
 /* Receives a message of 64 bytes into an address of a region. */
@@ -51,4 +53,30 @@ void changed_region(struct endpoint *e)
 	REQUIRE(!ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, second, sizeof(second), 0));
 	transfer_to(e, mr, second + 64);
 	REQUIRE(!ibv_dereg_mr(mr));
+}
+
+/* Receives end with their shared receive queue, and the next queue may have the same memory. */
+void shared_twice(struct endpoint *e)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = own_address};
+	struct rdma_cm_id *id;
+	struct ibv_mr *mr;
+
+	REQUIRE(channel && !rdma_create_id(channel, &id, NULL, RDMA_PS_TCP));
+	REQUIRE(!rdma_bind_addr(id, (struct sockaddr *)&address));
+	for (int i = 0; i < 3; i++) {
+		struct ibv_srq_init_attr attr = {.attr = {.max_wr = 4, .max_sge = 1}};
+		struct ibv_sge part = segment(e, 0, 64);
+		struct ibv_recv_wr receive = {.sg_list = &part, .num_sge = 1}, *bad;
+
+		REQUIRE(!rdma_create_srq(id, NULL, &attr));
+		REQUIRE(mr = ibv_reg_mr(id->srq->pd, e->memory, 64, IBV_ACCESS_LOCAL_WRITE));
+		part.lkey = mr->lkey;
+		REQUIRE(!ibv_post_srq_recv(id->srq, &receive, &bad));
+		rdma_destroy_srq(id);
+		REQUIRE(!ibv_dereg_mr(mr));
+	}
+	REQUIRE(!rdma_destroy_id(id));
+	rdma_destroy_event_channel(channel);
 }

@@ -14,7 +14,8 @@ static const struct {
 	const char *name;
 	void (*run)(struct endpoint *e);
 } modes[] = {
-	MODE(none) MODE(long_poll) MODE(connected) MODE(device_memory) MODE(null_region) MODE(changed_region)
+	MODE(none) MODE(long_poll) MODE(connected)
+	MODE(device_memory) MODE(null_region) MODE(changed_region) MODE(shared_twice)
 	MISTAKES(MODE)
 };
 

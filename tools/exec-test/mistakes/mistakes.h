@@ -75,6 +75,7 @@ DECLARE(connected) /* no mistake, with a connection */
 DECLARE(device_memory) /* no mistake; likewise the others of kinds.c */
 DECLARE(null_region)
 DECLARE(changed_region)
+DECLARE(shared_twice)
 #undef DECLARE
 
 /* Where connections are made to: an address of the device. */
