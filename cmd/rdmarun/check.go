@@ -114,7 +114,7 @@ func (a *app) checkProgram(flags checkFlags, args []string) error {
 	found := checker.Close(flags.suppress, func(pid int) check.Ending {
 		switch {
 		case pid != run.pid:
-			return check.Succeeded // a process that the program has started
+			return check.Unknown // a process that the program has started
 		case status.Signaled():
 			return check.Killed
 		case status.ExitStatus() != 0:

@@ -113,6 +113,7 @@ func (c *Checker) Take(call *trace.Call) {
 		}
 		return
 	case call.Name == "exit":
+		p.killed = call.Killed
 		c.exited(call.Process, p)
 		return
 	case call.Name == "exec":
@@ -274,6 +275,8 @@ const (
 	Failed
 	// Killed is for a signal, after which a process cannot destroy its objects.
 	Killed
+	// Unknown is for a process of which another one gets the status. The trace knows whether a signal has ended it.
+	Unknown
 )
 
 // Close checks what is left, and returns the findings: errors first, then in the order in which they were found.
@@ -286,6 +289,12 @@ func (c *Checker) Close(suppressed []string, ending func(pid int) Ending) []Find
 	}
 	for _, pid := range slices.Sorted(maps.Keys(c.processes)) {
 		p, end := c.processes[pid], ending(pid)
+		switch {
+		case end == Unknown && p.killed:
+			end = Killed
+		case end == Unknown:
+			end = Succeeded
+		}
 		if end == Succeeded {
 			c.postsIgnored(pid, p)
 		}

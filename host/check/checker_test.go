@@ -382,6 +382,29 @@ func TestProcessesEnd(t *testing.T) {
 	}
 }
 
+// TestKilledProcess: a process that a signal ends cannot destroy its objects. Of the others only the trace knows it.
+func TestKilledProcess(t *testing.T) {
+	for name, test := range map[string]struct {
+		killed bool
+		end    Ending
+		left   int
+	}{
+		"another process exits":     {false, Unknown, 1},
+		"another process is killed": {true, Unknown, 0},
+		"the program exits":         {true, Succeeded, 1}, // without a function of the C library
+		"the program is killed":     {true, Killed, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newProgram(t)
+			p.call("ibv_alloc_pd", trace.Word("pd#1"), nil, nil, 0)
+			p.checker.Take(&trace.Call{Process: 1, Name: "exit", Killed: test.killed})
+			if found := p.checker.Close(nil, func(int) Ending { return test.end }); len(found) != test.left {
+				t.Errorf("found %+v", found)
+			}
+		})
+	}
+}
+
 // TestExec: the objects of a program end when it executes another one, which has others of the same names.
 func TestExec(t *testing.T) {
 	p := newProgram(t)

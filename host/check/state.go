@@ -27,6 +27,7 @@ type process struct {
 	threads    map[string]*singleThreaded // by the protection domain, or the completion queue
 	unrepeated []unrepeated
 	forkSafe   bool
+	killed     bool // by a signal
 }
 
 func newProcess() *process {

@@ -396,7 +396,7 @@ func (c *Collector) finished(p *traced, ending bool) bool {
 	if !ending && (!p.over || len(p.pending) > 0 || p.ring != nil && p.ring.isPending()) {
 		return false
 	}
-	c.decoder.end(p.process)
+	c.decoder.end(p.process, p.over && p.ring != nil && !p.ring.exits())
 	if p.ring != nil {
 		p.ring.close()
 		p.ring = nil

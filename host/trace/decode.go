@@ -128,8 +128,8 @@ func (p *process) inherit() {
 	}
 }
 
-// end is the end of a process: calls that have not returned are shown.
-func (d *decoder) end(p *process) {
+// end is the end of a process, which a signal may have killed: calls that have not returned are shown.
+func (d *decoder) end(p *process, killed bool) {
 	if d.known[p.pid] == p {
 		delete(d.known, p.pid)
 	}
@@ -141,7 +141,9 @@ func (d *decoder) end(p *process) {
 	}
 	clear(p.open)
 	if d.options.Processes {
-		d.options.Take(&Call{Process: p.pid, Name: "exit", Group: groupProcess, Start: now, End: now})
+		d.options.Take(&Call{
+			Process: p.pid, Name: "exit", Group: groupProcess, Start: now, End: now, Killed: killed,
+		})
 	}
 }
 

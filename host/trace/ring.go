@@ -13,16 +13,17 @@ import (
 
 // The layout of a ring, as rdmacore/trace/ring.h has it.
 const (
-	magic      = 0x6563617274616d64
-	version    = 3
-	headerSize = 4096
-	ringSize   = 4 << 20
-	tailOffset = 128
-	headOffset = 256
-	lostOffset = 384
-	fixedSize  = 72 // of a record, without its words
-	maxWords   = 2048
-	frames     = 3 // of a site
+	magic       = 0x6563617274616d64
+	version     = 4
+	headerSize  = 4096
+	ringSize    = 4 << 20
+	tailOffset  = 128
+	headOffset  = 256
+	lostOffset  = 384
+	exitsOffset = 392
+	fixedSize   = 72 // of a record, without its words
+	maxWords    = 2048
+	frames      = 3 // of a site
 )
 
 // kind is what a record is about.
@@ -119,6 +120,9 @@ func openRing(file int, table uint32) (*ring, error) {
 func (r *ring) close() { _ = unix.Munmap(r.memory) }
 
 func (r *ring) word(offset int) *uint64 { return (*uint64)(unsafe.Pointer(&r.memory[offset])) }
+
+// exits reports whether the process has ended by itself, and not by a signal.
+func (r *ring) exits() bool { return atomic.LoadUint64(r.word(exitsOffset)) == 1 }
 
 // newlyLost is how many records the process could not write since the last call.
 func (r *ring) newlyLost() uint64 {

@@ -277,7 +277,7 @@ func show(t testing.TB, memory []byte, file int) {
 			NewRecords(discard{}, true).Take(call)
 		}
 	}
-	d.end(p)
+	d.end(p, false)
 }
 
 type discard struct{}

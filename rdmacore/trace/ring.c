@@ -301,6 +301,26 @@ static __attribute__((constructor)) void begin(void)
 	}
 }
 
+/* Only the parent of a process learns its status, and that may be another one than rdmarun. */
+static __attribute__((destructor)) void exits(void)
+{
+	if (ring.header)
+		atomic_store_explicit(&ring.header->exits, 1, memory_order_relaxed);
+}
+
+/* _exit(2) runs no destructor. It must be safe after fork and in signal handlers, where dlsym(3) is not. */
+TRACE_EXPORT _Noreturn void _exit(int status)
+{
+	exits();
+	for (;;)
+		syscall(SYS_exit_group, status);
+}
+
+TRACE_EXPORT _Noreturn void _Exit(int status)
+{
+	_exit(status);
+}
+
 /* Only a process that has made calls is of interest. A handler of pthread_atfork would not know who forks. */
 TRACE_EXPORT pid_t fork(void)
 {

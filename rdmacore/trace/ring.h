@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #define TRACE_MAGIC UINT64_C(0x6563617274616d64) /* "dmatrace" */
-#define TRACE_VERSION 3
+#define TRACE_VERSION 4
 #define TRACE_HEADER_SIZE 4096
 #define TRACE_RING_SIZE (4 << 20)
 #define TRACE_LINE 128 /* bytes apart so that two writers do not share a line of the cache, or a pair of lines */
@@ -37,6 +37,7 @@ struct trace_header {
 	/* What the reader changes. */
 	_Alignas(TRACE_LINE) _Atomic uint64_t head; /* bytes read since the beginning */
 	_Alignas(TRACE_LINE) _Atomic uint64_t lost; /* calls without room for their record */
+	_Atomic uint64_t exits; /* 1: the process ends by itself. Otherwise a signal ends it. */
 };
 
 enum trace_kind {

@@ -23,7 +23,7 @@ for mode in "${modes[@]}"; do
 	status=0
 	timeout 60 "$rdmarun" check -P "$provider" --strict -o "$folder/found.jsonl" -- "$program" "$mode" "$address" 2>"$folder/stderr" || status=$?
 	case $mode in
-	none | long_poll | connected | device_memory | null_region | changed_region | shared_twice)
+	none | long_poll | connected | device_memory | null_region | changed_region | shared_twice | killed)
 		[ ! -s "$folder/found.jsonl" ] || fails "mode $mode has no mistake"
 		[ "$status" = 0 ] || fails "mode $mode has ended with $status"
 		continue

@@ -15,7 +15,7 @@ static const struct {
 	void (*run)(struct endpoint *e);
 } modes[] = {
 	MODE(none) MODE(long_poll) MODE(connected)
-	MODE(device_memory) MODE(null_region) MODE(changed_region) MODE(shared_twice)
+	MODE(device_memory) MODE(null_region) MODE(changed_region) MODE(shared_twice) MODE(killed)
 	MISTAKES(MODE)
 };
 

@@ -61,7 +61,8 @@
 	MISTAKE(destroy_busy__queue)                                                               \
 	MISTAKE(used_after_destroy)                                                                \
 	MISTAKE(object_left)                                                                       \
-	MISTAKE(object_left__channel)                                                               \
+	MISTAKE(object_left__channel)                                                              \
+	MISTAKE(object_left__child)                                                                \
 	MISTAKE(single_threaded)                                                                   \
 	MISTAKE(single_threaded__domain)                                                           \
 	MISTAKE(in_signal_handler)                                                                 \
@@ -76,6 +77,7 @@ DECLARE(device_memory) /* no mistake; likewise the others of kinds.c */
 DECLARE(null_region)
 DECLARE(changed_region)
 DECLARE(shared_twice)
+DECLARE(killed) /* no mistake, with a child process */
 #undef DECLARE
 
 /* Where connections are made to: an address of the device. */

@@ -203,3 +203,37 @@ void fork_unsafe(struct endpoint *e)
 		_exit(0);
 	REQUIRE(waitpid(child, &status, 0) == child);
 }
+
+/* Not a mistake: a process that a signal ends cannot destroy its objects. */
+void killed(struct endpoint *e)
+{
+	pid_t child;
+	int status;
+
+	REQUIRE(!ibv_fork_init());
+	child = fork();
+	REQUIRE(child >= 0);
+	if (!child) {
+		REQUIRE(rdma_create_event_channel());
+		raise(SIGTERM);
+	}
+	REQUIRE(waitpid(child, &status, 0) == child && WIFSIGNALED(status));
+	(void)e;
+}
+
+/* The same child by _exit(2), which has left the object. */
+void object_left__child(struct endpoint *e)
+{
+	pid_t child;
+	int status;
+
+	REQUIRE(!ibv_fork_init());
+	child = fork();
+	REQUIRE(child >= 0);
+	if (!child) {
+		REQUIRE(rdma_create_event_channel()); /* finding: object_left__child */
+		_exit(0);
+	}
+	REQUIRE(waitpid(child, &status, 0) == child && !status);
+	(void)e;
+}
