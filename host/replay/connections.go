@@ -18,9 +18,6 @@ func (p *process) createID(call *trace.Call) {
 	e := p.newEndpoint(trace.ObjectOf(call.Results, "id"))
 	e.synchronous = trace.ObjectOf(call.Arguments, "channel") == ""
 	space := trace.WordOf(call.Arguments, "ps")
-	if space == "UDP" || space == "IPOIB" {
-		p.lacks("datagrams")
-	}
 	p.do(call, func() string { return fmt.Sprintf("create_id: {port_space: %s}, as: %s", space, e.name) })
 }
 

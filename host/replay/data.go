@@ -174,7 +174,13 @@ func (p *process) sendOne(call *trace.Call, e *endpoint, posted trace.Struct, co
 	isRemote := trace.ValueOf(posted, "remote_addr") != nil
 	sent := &request{id: id, over: call.Failed()}
 	p.queue(call.Start, func() { e.sends = append(e.sends, sent) })
-	options := b.String()
+	options, to := b.String(), func() string { return "" }
+	if e.datagram {
+		if to, known = p.destination(e, posted); !known {
+			p.lacks("a datagram to an address that was not recorded")
+			return
+		}
+	}
 	switch verb {
 	case "post_read":
 		write(parts)
@@ -196,7 +202,7 @@ func (p *process) sendOne(call *trace.Call, e *endpoint, posted trace.Struct, co
 			}
 			where = fmt.Sprintf(", %s: %s", direction, p.memory(remote, key))
 		}
-		return fmt.Sprintf("%s: {ep: %s, %s%s%s}%s", verb, e.name, buffers, where, options, sent.leftovers())
+		return fmt.Sprintf("%s: {ep: %s, %s%s%s%s}%s", verb, e.name, buffers, where, to(), options, sent.leftovers())
 	})
 }
 

@@ -14,6 +14,7 @@ func (p *process) attributes(call *trace.Call, e *endpoint) string {
 		e.shared, shared = queue, ", srq: "+queue.name
 	}
 	kind := trace.WordOf(call.Arguments, "qp_type")
+	e.datagram = kind == "UD"
 	if !strings.HasPrefix(kind, "U") {
 		kind = "RC" // rdma_create_ep(3) takes it from the address if it is 0
 	}
@@ -33,7 +34,7 @@ func (p *process) isReplayed(call *trace.Call) bool {
 	switch kind := trace.WordOf(call.Arguments, "qp_type"); {
 	case srq != "" && p.shared[srq] == nil:
 		p.lacks("a queue pair with a shared receive queue that was not recorded")
-	case kind == "UD", strings.HasPrefix(kind, "XRC"), kind == "RAW_PACKET", kind == "DRIVER":
+	case strings.HasPrefix(kind, "XRC"), kind == "RAW_PACKET", kind == "DRIVER":
 		p.lacks("queue pairs of type " + kind)
 	default:
 		return true
@@ -52,6 +53,9 @@ func (p *process) createQueuePair(call *trace.Call) {
 	}
 	qp := p.attributes(call, e)
 	p.do(call, func() string { return fmt.Sprintf("create_qp: {ep: %s, qp: %s}", e.name, qp) })
+	if e.datagram && !call.Failed() {
+		p.namesNumber(call, e)
+	}
 }
 
 // createRaw is ibv_create_qp(3).  In a scenario, queue pairs belong to ids.  So this one gets an id, which only chooses
@@ -67,16 +71,29 @@ func (p *process) createRaw(call *trace.Call) {
 	e := p.newEndpoint(trace.ObjectOf([]trace.Field{{Value: call.Result}}, "qp"))
 	e.raw = true
 	p.hasNumber(e, trace.NumberOf(call.Results, "qp_num"))
-	p.raw[e.number] = append(p.raw[e.number], e)
 	qp := p.attributes(call, e)
-	for _, text := range []string{
-		fmt.Sprintf("create_id: {}, as: %s", e.name),
+	space := ""
+	if e.datagram {
+		space = "port_space: UDP"
+	}
+	texts := []string{
+		fmt.Sprintf("create_id: {%s}, as: %s", space, e.name),
 		fmt.Sprintf("bind_addr: {ep: %s, port: 0}", e.name),
 		fmt.Sprintf("create_qp: {ep: %s, qp: %s}", e.name, qp),
-		fmt.Sprintf("query_qp: {ep: %s}, as: %s_qp", e.name, e.name),
-	} {
+	}
+	if e.datagram { // rdma_create_qp(3) has made it ready to send
+		texts = append(texts, fmt.Sprintf("modify_qp: {ep: %s, state: RESET}", e.name))
+	}
+	for _, text := range texts {
 		p.do(call, func() string { return text })
 	}
+	p.namesNumber(call, e)
+}
+
+// namesNumber has steps of others name a queue pair by its number.
+func (p *process) namesNumber(call *trace.Call, e *endpoint) {
+	p.numbers[e.number] = append(p.numbers[e.number], e)
+	p.do(call, func() string { return fmt.Sprintf("query_qp: {ep: %s}, as: %s_qp", e.name, e.name) })
 }
 
 // modified are the attributes of a modify_qp step which have the same names in a trace.
@@ -129,15 +146,9 @@ func (p *process) modify(call *trace.Call) {
 	})
 }
 
-// connectedTo are the attributes that name the queue pair of a peer: the last with that number. It is e itself only if
-// no other device has given out this number.
+// connectedTo are the attributes that name the queue pair of a peer.
 func (r *Recorder) connectedTo(e *endpoint, number uint64) func() string {
-	var peer *endpoint
-	for _, each := range r.raw[number] {
-		if peer == nil || peer == e || each != e {
-			peer = each
-		}
-	}
+	peer := r.numbered(e, number)
 	return func() string {
 		if peer == nil {
 			return fmt.Sprintf(", dest_qp_num: %d", number)

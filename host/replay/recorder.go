@@ -27,8 +27,8 @@ type Recorder struct {
 
 	processes []*process
 	byPID     map[int]*process
-	// raw are the queue pairs without an id, by their numbers, which two devices may give out both.
-	raw       map[uint64][]*endpoint
+	// numbers are the queue pairs that steps name by their numbers, which two devices may give out both.
+	numbers   map[uint64][]*endpoint
 	steps     []step
 	queued    []queued
 	listeners []*endpoint
@@ -81,7 +81,9 @@ type process struct {
 	queuePairs map[uint64]*endpoint
 	// shared are receive queues by the names that a trace has for them.
 	shared map[string]*sharedQueue
-	made   int
+	// handles are address handles by the names that a trace has for them.
+	handles map[string]*handle
+	made    int
 	// contents are those of the next posts, and readings what READs have not brought yet.
 	contents []content
 	readings []reading
@@ -105,11 +107,11 @@ type endpoint struct {
 	listened, ended time.Duration
 	// destroys are the steps that destroy its queue pair or itself.
 	destroys []int
-	// raw is set for a queue pair that was made without an id.
-	raw      bool
-	sends    []*request
-	receives []*request
-	shared   *sharedQueue // for its receives; nil: it has none
+	// raw is set for a queue pair that was made without an id, and datagram for one of type UD.
+	raw, datagram bool
+	sends         []*request
+	receives      []*request
+	shared        *sharedQueue // for its receives; nil: it has none
 }
 
 // request is a work request.
@@ -120,51 +122,54 @@ type request struct {
 
 // NewRecorder returns a recorder without calls.
 func NewRecorder() *Recorder {
-	return &Recorder{byPID: map[int]*process{}, raw: map[uint64][]*endpoint{}, missing: map[string]int{}}
+	return &Recorder{byPID: map[int]*process{}, numbers: map[uint64][]*endpoint{}, missing: map[string]int{}}
 }
 
 // handlers are the calls that become steps.
 var handlers = map[string]func(*process, *trace.Call){
-	"rdma_create_id":     (*process).createID,
-	"rdma_create_ep":     (*process).createEndpoint,
-	"rdma_bind_addr":     (*process).bind,
-	"rdma_listen":        (*process).listen,
-	"rdma_resolve_addr":  (*process).resolveAddress,
-	"rdma_resolve_route": (*process).resolveRoute,
-	"rdma_create_qp":     (*process).createQueuePair,
-	"rdma_create_qp_ex":  (*process).createQueuePair,
-	"ibv_create_qp":      (*process).createRaw,
-	"ibv_create_qp_ex":   (*process).createRaw,
-	"ibv_modify_qp":      (*process).modify,
-	"rdma_connect":       (*process).connect,
-	"rdma_accept":        (*process).accept,
-	"rdma_reject":        (*process).reject,
-	"rdma_establish":     (*process).establish,
-	"rdma_get_request":   (*process).getRequest,
-	"rdma_get_cm_event":  (*process).event,
-	"rdma_disconnect":    (*process).disconnect,
-	"rdma_destroy_qp":    (*process).destroyQueuePair,
-	"ibv_destroy_qp":     (*process).destroyQueuePair,
-	"rdma_destroy_id":    (*process).destroy,
-	"rdma_destroy_ep":    (*process).destroy,
-	"ibv_reg_mr":         (*process).register,
-	"ibv_reg_mr_iova":    (*process).register,
-	"ibv_reg_mr_iova2":   (*process).register,
-	"ibv_post_send":      (*process).send,
-	"ibv_wr_complete":    (*process).send,
-	"ibv_post_recv":      (*process).receive,
-	"ibv_create_srq":     (*process).createShared,
-	"ibv_create_srq_ex":  (*process).createShared,
-	"rdma_create_srq":    (*process).createShared,
-	"rdma_create_srq_ex": (*process).createShared,
-	"ibv_post_srq_recv":  (*process).receiveShared,
-	"ibv_destroy_srq":    (*process).destroyShared,
-	"rdma_destroy_srq":   (*process).destroyShared,
-	"memory_sent":        (*process).sent,
-	"memory_read":        (*process).read,
-	"ibv_poll_cq":        (*process).poll,
-	"ibv_start_poll":     (*process).poll,
-	"exit":               (*process).exit,
+	"rdma_create_id":        (*process).createID,
+	"rdma_create_ep":        (*process).createEndpoint,
+	"rdma_bind_addr":        (*process).bind,
+	"rdma_listen":           (*process).listen,
+	"rdma_resolve_addr":     (*process).resolveAddress,
+	"rdma_resolve_route":    (*process).resolveRoute,
+	"rdma_create_qp":        (*process).createQueuePair,
+	"rdma_create_qp_ex":     (*process).createQueuePair,
+	"ibv_create_qp":         (*process).createRaw,
+	"ibv_create_qp_ex":      (*process).createRaw,
+	"ibv_modify_qp":         (*process).modify,
+	"ibv_create_ah":         (*process).createHandle,
+	"ibv_create_ah_from_wc": (*process).createHandle,
+	"ibv_destroy_ah":        (*process).destroyHandle,
+	"rdma_connect":          (*process).connect,
+	"rdma_accept":           (*process).accept,
+	"rdma_reject":           (*process).reject,
+	"rdma_establish":        (*process).establish,
+	"rdma_get_request":      (*process).getRequest,
+	"rdma_get_cm_event":     (*process).event,
+	"rdma_disconnect":       (*process).disconnect,
+	"rdma_destroy_qp":       (*process).destroyQueuePair,
+	"ibv_destroy_qp":        (*process).destroyQueuePair,
+	"rdma_destroy_id":       (*process).destroy,
+	"rdma_destroy_ep":       (*process).destroy,
+	"ibv_reg_mr":            (*process).register,
+	"ibv_reg_mr_iova":       (*process).register,
+	"ibv_reg_mr_iova2":      (*process).register,
+	"ibv_post_send":         (*process).send,
+	"ibv_wr_complete":       (*process).send,
+	"ibv_post_recv":         (*process).receive,
+	"ibv_create_srq":        (*process).createShared,
+	"ibv_create_srq_ex":     (*process).createShared,
+	"rdma_create_srq":       (*process).createShared,
+	"rdma_create_srq_ex":    (*process).createShared,
+	"ibv_post_srq_recv":     (*process).receiveShared,
+	"ibv_destroy_srq":       (*process).destroyShared,
+	"rdma_destroy_srq":      (*process).destroyShared,
+	"memory_sent":           (*process).sent,
+	"memory_read":           (*process).read,
+	"ibv_poll_cq":           (*process).poll,
+	"ibv_start_poll":        (*process).poll,
+	"exit":                  (*process).exit,
 }
 
 // isUnneeded reports whether a call is left out: a scenario has no need of it, or does it by itself.
@@ -213,7 +218,7 @@ func (r *Recorder) process(pid int) *process {
 	p := &process{
 		Recorder: r, pid: pid, program: printable.Brief(strings.TrimSpace(string(name)), 16),
 		endpoints: map[string]*endpoint{}, queuePairs: map[uint64]*endpoint{},
-		shared: map[string]*sharedQueue{},
+		shared: map[string]*sharedQueue{}, handles: map[string]*handle{},
 	}
 	r.byPID[pid] = p
 	r.processes = append(r.processes, p)
@@ -279,6 +284,17 @@ func (p *process) newEndpoint(names ...string) *endpoint {
 func (p *process) hasNumber(e *endpoint, number uint64) {
 	e.hasQueues, e.number = true, number
 	p.queuePairs[number] = e
+}
+
+// numbered is the queue pair of a peer with that number: the last one that a device has given it to. It is e itself
+// only if no other device has.
+func (r *Recorder) numbered(e *endpoint, number uint64) (peer *endpoint) {
+	for _, each := range r.numbers[number] {
+		if peer == nil || peer == e || each != e {
+			peer = each
+		}
+	}
+	return peer
 }
 
 // endpoint is that of an id or a queue pair of a call; nil, and noted, if it is not known.

@@ -450,6 +450,8 @@ type reader struct {
 	words   []uint64
 	process *process
 	results bool // what follows are results
+	// datagram is set for requests to send datagrams.
+	datagram bool
 }
 
 func (r *reader) name(kind string, address uint64) any {

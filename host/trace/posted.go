@@ -15,6 +15,7 @@ type Request struct {
 	immediate, key uint32
 	remote         uint64    // the address, or the address handle
 	operands       [2]uint64 // of an atomic
+	qkey           uint32    // of a datagram
 }
 
 // Segment is memory of a request.
@@ -60,7 +61,10 @@ func (r *reader) send(in *posted) Request {
 		ID: id, Opcode: rdmacore.Opcode(uint32(operation)), Flags: rdmacore.SendFlags(operation >> 32),
 		immediate: uint32(keys >> 32), key: uint32(keys), remote: remote,
 	}
-	if request.isAtomic() {
+	switch {
+	case r.datagram:
+		request.qkey = uint32(r.word())
+	case request.isAtomic():
 		request.operands = [2]uint64{r.word(), r.word()}
 	}
 	request.Segments, request.all = r.segments(counts, in)
@@ -82,6 +86,7 @@ func (r *reader) receive(in *posted) Request {
 // posts reads the requests of a post: their list follows its counts, and the index of the one that was refused.
 func (r *reader) posts(call *Call, in *posted, read func(*reader, *posted) Request) uint64 {
 	counts, refused := r.word(), r.word()
+	r.datagram = counts&datagram != 0
 	in.requests, in.segments = in.requests[:0], in.segments[:0]
 	for range uint32(counts) {
 		if len(r.words) == 0 {

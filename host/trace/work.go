@@ -119,6 +119,7 @@ func (r *reader) showSend(request *Request, isDatagram bool) (fields Struct) {
 		if isDatagram {
 			fields = append(
 				fields, Field{"ah", r.name("ah", request.remote)}, Field{"remote_qpn", uint64(request.key)},
+				Field{"remote_qkey", hex(request.qkey)},
 			)
 		}
 	}

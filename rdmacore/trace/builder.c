@@ -14,6 +14,11 @@ static struct ibv_qp_ex *functions_of(const struct ibv_qp_ex *qp)
 	return trace_map_find(&trace_builders, qp);
 }
 
+static bool is_datagram(const struct ibv_qp_ex *qp)
+{
+	return qp->qp_base.qp_type == IBV_QPT_UD;
+}
+
 /* A request begins. */
 static void add(const struct ibv_qp_ex *qp, enum ibv_wr_opcode opcode, uint32_t immediate, uint32_t key, uint64_t remote,
 		const uint64_t *atomics)
@@ -31,12 +36,12 @@ static void add(const struct ibv_qp_ex *qp, enum ibv_wr_opcode opcode, uint32_t 
 	at[KEY] = (uint64_t)immediate << 32 | key;
 	at[REMOTE] = remote;
 	batch->segments = batch->count + SEGMENTS;
-	batch->count += REQUEST_WORDS;
+	batch->count += trace_request_words(opcode, is_datagram(qp));
 	batch->recorded = batch->requests;
-	if (atomics) {
-		memcpy(&batch->words[batch->count], atomics, 2 * sizeof(*atomics));
-		batch->count += 2;
-	}
+	if (is_datagram(qp))
+		at[REQUEST_WORDS] = 0; /* the Q_Key, until wr_set_ud_addr */
+	else if (atomics)
+		memcpy(&at[REQUEST_WORDS], atomics, 2 * sizeof(*atomics));
 }
 
 /* The last request has a segment. */
@@ -131,9 +136,10 @@ static void wr_set_ud_addr(struct ibv_qp_ex *qp, struct ibv_ah *ah, uint32_t num
 {
 	__typeof__(trace_self.batch) *batch = &trace_self.batch;
 
-	if (batch->segments) {
+	if (batch->segments && is_datagram(qp)) {
 		batch->words[batch->segments - SEGMENTS + KEY] |= number;
 		batch->words[batch->segments - SEGMENTS + REMOTE] = (uintptr_t)ah;
+		batch->words[batch->segments - SEGMENTS + REQUEST_WORDS] = qkey;
 	}
 	functions_of(qp)->wr_set_ud_addr(qp, ah, number, qkey);
 }
@@ -199,7 +205,7 @@ static void end(const struct ibv_qp_ex *qp, uint16_t number, int result, struct 
 		record->error = error;
 		record->site = site;
 		record->words[0] = (uintptr_t)qp;
-		record->words[1] = (qp->qp_base.qp_type == IBV_QPT_UD ? UINT64_C(1) << 63 : 0) |
+		record->words[1] = (is_datagram(qp) ? UINT64_C(1) << 63 : 0) |
 				   (uint64_t)batch->requests << 32 | batch->recorded;
 		record->words[2] = 0;
 		memcpy(record->words + 3, batch->words, batch->count * sizeof(*batch->words));
@@ -230,7 +236,7 @@ static uint64_t note_sends(const struct ibv_qp_ex *qp)
 		};
 		if (list[i].send_flags & IBV_SEND_INLINE)
 			list[i].num_sge = 0;
-		word += REQUEST_WORDS + (trace_is_atomic(opcode) ? 2 : 0);
+		word += trace_request_words(opcode, is_datagram(qp));
 		for (; count; count--, word += 2)
 			segments[used++] = (struct ibv_sge){
 				.addr = batch->words[word], .lkey = (uint32_t)(batch->words[word + 1] >> 32),

@@ -12,7 +12,7 @@
  * 2: number of segments << 32 | number of recorded ones.
  * 3: imm_data << 32 | rkey; of datagrams the number of the peer's queue pair.
  * 4: remote address; of datagrams the address handle.
- * Atomics have two more: compare or add, and swap.
+ * Atomics have two more: compare or add, and swap. Datagrams have one more: the Q_Key.
  * Segments follow. Each has two: address; lkey << 32 | length.
  */
 #define REQUEST_WORDS 5
@@ -20,6 +20,11 @@
 bool trace_is_atomic(enum ibv_wr_opcode opcode)
 {
 	return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+uint32_t trace_request_words(enum ibv_wr_opcode opcode, bool datagram)
+{
+	return REQUEST_WORDS + (datagram ? 1 : trace_is_atomic(opcode) ? 2 : 0);
 }
 
 static uint32_t recorded_segments(int segments)
@@ -53,7 +58,9 @@ static uint64_t *put_send(uint64_t *at, const struct ibv_send_wr *wr, bool datag
 		*at++ = (uint64_t)wr->imm_data << 32 | (trace_is_atomic(wr->opcode) ? wr->wr.atomic.rkey : wr->wr.rdma.rkey);
 		*at++ = wr->wr.rdma.remote_addr;
 	}
-	if (trace_is_atomic(wr->opcode)) {
+	if (datagram) {
+		*at++ = wr->wr.ud.remote_qkey;
+	} else if (trace_is_atomic(wr->opcode)) {
 		*at++ = wr->wr.atomic.compare_add;
 		*at++ = wr->wr.atomic.swap;
 	}
@@ -70,9 +77,9 @@ static uint64_t *put_send(uint64_t *at, const struct ibv_send_wr *wr, bool datag
 #define LIST_WORDS 3
 #define DATAGRAM (UINT64_C(1) << 63)
 
-static uint32_t send_words(const struct ibv_send_wr *wr)
+static uint32_t send_words(const struct ibv_send_wr *wr, bool datagram)
 {
-	return REQUEST_WORDS + (trace_is_atomic(wr->opcode) ? 2 : 0) + 2 * recorded_segments(wr->num_sge);
+	return trace_request_words(wr->opcode, datagram) + 2 * recorded_segments(wr->num_sge);
 }
 
 static struct trace_record *begin_send(const struct ibv_qp *qp, const struct ibv_send_wr *wr)
@@ -85,7 +92,7 @@ static struct trace_record *begin_send(const struct ibv_qp *qp, const struct ibv
 
 	for (each = wr; each; each = each->next)
 		if (all++ < TRACE_REQUESTS)
-			words += send_words(each);
+			words += send_words(each, datagram);
 	record = trace_reserve(TRACE_DATA, TRACE_ibv_post_send, words);
 	if (!record)
 		return NULL;

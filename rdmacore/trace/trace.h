@@ -136,6 +136,7 @@ struct trace_context *trace_context_of(const struct ibv_context *context);
 
 /* data.c */
 bool trace_is_atomic(enum ibv_wr_opcode opcode);
+uint32_t trace_request_words(enum ibv_wr_opcode opcode, bool datagram); /* of a send request without its segments */
 int trace_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int trace_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 int trace_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);

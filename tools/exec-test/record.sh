@@ -51,6 +51,9 @@ recorded rping "rping -s -a $address -p 7452 -C 3" "rping -c -a $address -p 7452
 recorded ucmatose "ucmatose -b $address -p 7453 -c 2 -C 3" "ucmatose -s $address -p 7453 -c 2 -C 3"
 recorded ib_send_bw "ib_send_bw -F -R -n 10 -p 7454" "ib_send_bw -F -R -n 10 -p 7454 $address"
 gid=$("$rdmarun" devices | awk -v provider="$provider" -v address="$address" '$1 == provider && $11 == address { print $9; exit }')
+recorded udaddy "udaddy -b $address -c 2 -C 3" "udaddy -s $address -c 2 -C 3"
+datagrams="ibv_ud_pingpong -e -n 5 -p 7457 -g ${gid:-0}"
+recorded ibv_ud_pingpong "$datagrams" "$datagrams $address"
 shared="ibv_srq_pingpong -e -n 20 -q 2 -r 30 -p 7456 -g ${gid:-0}"
 recorded ibv_srq_pingpong "$shared" "$shared $address"
 recorded ibv_rc_pingpong "ibv_rc_pingpong -e -n 20 -p 7455 -g ${gid:-0}" "ibv_rc_pingpong -e -n 20 -p 7455 -g ${gid:-0} $address"
