@@ -336,7 +336,7 @@ func TestQuestions(t *testing.T) {
 	if err = errors.Join(err, stranger.nats.Flush()); err != nil {
 		t.Fatal(err)
 	}
-	soon, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+	soon, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	if all, err := ask(soon, 10, 10); !errors.Is(err, context.DeadlineExceeded) ||
 		strings.Join(all, ", ") != "to.a.1 you!, to.b.1 you!, to.c.1 you!" {

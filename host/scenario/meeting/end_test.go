@@ -50,7 +50,7 @@ func TestLastMessages(t *testing.T) {
 // TestNotAllCome: the time to meet ends with the roles that are missing, at both ends, and the port is free again.
 func TestNotAllCome(t *testing.T) {
 	at := address.Free(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	host, visitor := plays("server"), plays("a")
 	host.Listen, visitor.Peers = at, []string{at}
