@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -12,10 +13,13 @@ import (
 	"rdmarun/host/trace/calls"
 )
 
+// loadTable reads the description of calls once: FuzzRing asks for it many times.
+var loadTable = sync.OnceValues(calls.Load)
+
 // table is the description of calls.
 func table(t testing.TB) *calls.Table {
 	t.Helper()
-	table, err := calls.Load()
+	table, err := loadTable()
 	if err != nil {
 		t.Fatal(err)
 	}
