@@ -8,12 +8,10 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
-	"rdmarun/host/printable"
 	"rdmarun/host/trace"
 )
 
@@ -205,22 +203,21 @@ func (r *Recorder) Take(call *trace.Call) {
 	case len(r.steps) >= maxSteps:
 		r.dropped++
 	default:
-		handler(r.process(call.Process), call)
+		handler(r.process(call), call)
 	}
 }
 
-// process is the process with that number.
-func (r *Recorder) process(pid int) *process {
-	if p := r.byPID[pid]; p != nil {
+// process is the process that has made a call.
+func (r *Recorder) process(call *trace.Call) *process {
+	if p := r.byPID[call.Process]; p != nil {
 		return p
 	}
-	name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)) // it may have ended
 	p := &process{
-		Recorder: r, pid: pid, program: printable.Brief(strings.TrimSpace(string(name)), 16),
+		Recorder: r, pid: call.Process, program: call.Program,
 		endpoints: map[string]*endpoint{}, queuePairs: map[uint64]*endpoint{},
 		shared: map[string]*sharedQueue{}, handles: map[string]*handle{},
 	}
-	r.byPID[pid] = p
+	r.byPID[call.Process] = p
 	r.processes = append(r.processes, p)
 	return p
 }

@@ -19,6 +19,8 @@ type Call struct {
 	Errno syscall.Errno
 	// Unfinished is set for a call that had not returned when its process, or the trace, ended.
 	Unfinished bool
+	// Program is the name of the program of the process (comm of proc_pid_comm(5)); "" if it is not known.
+	Program string
 	// Killed is set for the exit of a process that has not called exit(3) or _exit(2): a signal has ended it.
 	Killed bool
 	// Nested is set for a call that one of the libraries made within another.

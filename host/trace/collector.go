@@ -21,6 +21,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"rdmarun/host/printable"
 	"rdmarun/host/trace/calls"
 	"rdmarun/host/unixsocket"
 )
@@ -252,7 +253,10 @@ func (c *Collector) receive(connection *net.UnixConn, pid int) (*traced, error) 
 	c.mutex.Unlock()
 	fd, err := unix.PidfdOpen(pid, 0)
 	over := err != nil // it has ended already
-	return &traced{process: newProcess(pid, int(ring.parent)), ring: ring, fd: fd, over: over}, nil
+	process := newProcess(pid, int(ring.parent))
+	name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)) // it waits, unless it was killed
+	process.program = printable.Brief(strings.TrimSpace(string(name)), 16)
+	return &traced{process: process, ring: ring, fd: fd, over: over}, nil
 }
 
 // descriptors are those of a message.

@@ -30,6 +30,7 @@ const (
 
 // process is what is known of a process.
 type process struct {
+	program     string // its name; "" if it is not known
 	pid, parent int
 	handles     map[handle]known
 	next        map[string]int
@@ -273,7 +274,8 @@ func (d *decoder) call(p *process, record *raw) *Call {
 		call = &Call{}
 	}
 	*call = Call{
-		Process: p.pid, Thread: int(record.thread), Name: description.Shown, Group: description.Group,
+		Process: p.pid, Thread: int(record.thread), Program: p.program, Name: description.Shown,
+		Group: description.Group,
 		Start: time.Duration(record.start - d.began), End: time.Duration(record.end - d.began),
 		Unfinished: record.unfinished, Nested: record.flags&flagNested != 0,
 		InHandler: record.flags&flagInHandler != 0, Polls: record.folded,
