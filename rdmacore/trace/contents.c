@@ -9,12 +9,17 @@
 
 #include <string.h>
 
-/* The shortest period of the bytes, up to TRACE_BYTES; 0: they do not repeat. */
+/*
+ * The shortest period of the bytes, up to TRACE_BYTES; 0: they do not repeat. Bytes twice as many as the longest period
+ * have the period of all, if that has one (theorem of Fine and Wilf). So no other period is tried on the rest.
+ */
 static uint32_t period_of(const unsigned char *bytes, uint32_t length)
 {
+	uint32_t beginning = length < 2 * TRACE_BYTES ? length : 2 * TRACE_BYTES;
+
 	for (uint32_t period = 1; period <= TRACE_BYTES && period < length; period++)
-		if (!memcmp(bytes, bytes + period, length - period))
-			return period;
+		if (!memcmp(bytes, bytes + period, beginning - period))
+			return memcmp(bytes, bytes + period, length - period) ? 0 : period;
 	return 0;
 }
 

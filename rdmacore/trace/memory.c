@@ -272,7 +272,7 @@ static struct sent *sends_grow(struct sends *sends)
 	return &sends->list[sends->count++];
 }
 
-static bool reads_memory(const struct ibv_send_wr *wr)
+static bool sends_memory(const struct ibv_send_wr *wr)
 {
 	switch (wr->opcode) {
 	case IBV_WR_SEND:
@@ -280,21 +280,30 @@ static bool reads_memory(const struct ibv_send_wr *wr)
 	case IBV_WR_SEND_WITH_INV:
 	case IBV_WR_RDMA_WRITE:
 	case IBV_WR_RDMA_WRITE_WITH_IMM:
-		return !(wr->send_flags & IBV_SEND_INLINE);
+		return true;
 	default:
 		return false;
 	}
 }
 
-/* The memory that a request sends is recorded. Data that is inline needs no region. */
+static bool reads_memory(const struct ibv_send_wr *wr)
+{
+	return sends_memory(wr) && !(wr->send_flags & IBV_SEND_INLINE);
+}
+
+/*
+ * The memory that a request sends is recorded, of the segments that the record of its post has. Data that is inline needs
+ * no region. No device takes so much of it as WHOLE: such a request fails, and its memory may not be there.
+ */
 static void record_sent(const struct ibv_qp *qp, const struct ibv_send_wr *wr)
 {
 	bool is_inline = wr->send_flags & IBV_SEND_INLINE;
 
-	for (int i = 0; i < wr->num_sge && (is_inline || reads_memory(wr)); i++) {
+	for (int i = 0; i < wr->num_sge && i < TRACE_SEGMENTS && sends_memory(wr); i++) {
 		const struct ibv_sge *part = &wr->sg_list[i];
 
-		if (part->length && (is_inline || region_of(qp->context, part->lkey, part->addr, part->length)))
+		if (part->length && (is_inline ? part->length <= WHOLE :
+						 region_of(qp->context, part->lkey, part->addr, part->length) != NULL))
 			trace_content(TRACE_memory_sent, qp->qp_num, wr->wr_id, (const void *)(uintptr_t)part->addr,
 				      part->length);
 	}
