@@ -292,10 +292,7 @@ func TestMemoryOfRequests(t *testing.T) {
 			{Name: "length", Value: uint64(64)},
 		}, nil, 0)
 	}
-	for name, test := range map[string]struct {
-		calls func(p *program)
-		want  string
-	}{
+	onConnection(t, map[string]connectionCase{
 		"freed under a receive": {func(p *program) {
 			p.receive(1, 4160, 64)
 			free(p, 4096, 128)
@@ -318,14 +315,7 @@ func TestMemoryOfRequests(t *testing.T) {
 			p.send(1, rdmacore.SendSignaled, 4096, 64, 0)
 			changed(p)
 		}, finding.SentTooEarly},
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := newProgram(t)
-			p.connected()
-			test.calls(p)
-			p.expect(Succeeded, test.want)
-		})
-	}
+	})
 }
 
 // TestRepeatedFindings are one, with their number.
@@ -420,5 +410,22 @@ func TestExec(t *testing.T) {
 	p.expect(Succeeded, "")
 	if len(p.checker.former) != 1 {
 		t.Errorf("%d programs have left objects, not 1", len(p.checker.former))
+	}
+}
+
+// connectionCase is what a program with a connection does, and the code of its one finding; "" for none.
+type connectionCase struct {
+	calls func(p *program)
+	want  string
+}
+
+func onConnection(t *testing.T, cases map[string]connectionCase) {
+	for name, test := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := newProgram(t)
+			p.connected()
+			test.calls(p)
+			p.expect(Succeeded, test.want)
+		})
 	}
 }

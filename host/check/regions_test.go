@@ -34,10 +34,7 @@ func TestKindsOfRegions(t *testing.T) {
 	length := trace.Field{Name: "length", Value: uint64(64)}
 	access := trace.Field{Name: "access", Value: trace.Word("LOCAL_WRITE|ZERO_BASED")}
 	moved := []trace.Field{{Name: "addr", Value: uint64(1 << 20)}, length}
-	for name, test := range map[string]struct {
-		calls func(p *program)
-		want  string
-	}{
+	onConnection(t, map[string]connectionCase{
 		"device memory": {func(p *program) {
 			p.region("ibv_reg_dm_mr", length, access)
 			p.receiveInto(1, 0, 64, 9)
@@ -100,12 +97,5 @@ func TestKindsOfRegions(t *testing.T) {
 			p.reregister("PD", word("pd#1"))
 			p.deregister()
 		}, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := newProgram(t)
-			p.connected()
-			test.calls(p)
-			p.expect(Succeeded, test.want)
-		})
-	}
+	})
 }

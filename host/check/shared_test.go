@@ -32,10 +32,7 @@ func (p *program) xrc(id uint64, number uint32) {
 // destroyed.
 func TestSharedReceives(t *testing.T) {
 	cq := trace.Field{Name: "cq", Value: trace.Word("cq#1")}
-	for name, test := range map[string]struct {
-		calls func(p *program)
-		want  string
-	}{
+	onConnection(t, map[string]connectionCase{
 		"outstanding": {func(p *program) {
 			p.shared()
 			p.receiveShared(2)
@@ -76,12 +73,5 @@ func TestSharedReceives(t *testing.T) {
 			p.call("rdma_destroy_ep", nil, []trace.Field{word("id#1")}, nil, 0)
 			p.shared()
 		}, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := newProgram(t)
-			p.connected()
-			test.calls(p)
-			p.expect(Succeeded, test.want)
-		})
-	}
+	})
 }

@@ -272,7 +272,7 @@ func (p *process) taken(call *trace.Call, e *endpoint, completion trace.Struct) 
 		expected += fmt.Sprintf(", imm_data: %d", trace.NumberOf(completion, "imm_data"))
 	}
 	p.queue(call.End, func() {
-		if status != "SUCCESS" && !waits(e.sends, id) {
+		if status != "SUCCESS" && first(e.sends, id) < 0 {
 			queue = "recv"
 		}
 		switch {
@@ -303,14 +303,14 @@ func (r *request) leftovers() string {
 	return ", leftovers: ignore"
 }
 
-// waits reports whether a request with that wr_id has not completed.
-func waits(requests []*request, id uint64) bool {
-	return slices.ContainsFunc(requests, func(each *request) bool { return each.id == id && !each.over })
+// first is the index of the first request with that wr_id that has not completed; -1 for none.
+func first(requests []*request, id uint64) int {
+	return slices.IndexFunc(requests, func(each *request) bool { return each.id == id && !each.over })
 }
 
 // retire ends the first request with that wr_id and those before it, which have completed too.  It returns the others.
 func retire(requests []*request, id uint64) []*request {
-	at := slices.IndexFunc(requests, func(each *request) bool { return each.id == id && !each.over })
+	at := first(requests, id)
 	for _, each := range requests[:at+1] {
 		each.over = true
 	}

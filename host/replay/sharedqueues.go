@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -25,14 +26,11 @@ func (p *process) createShared(call *trace.Call) {
 		return
 	}
 	queue := &sharedQueue{name: fmt.Sprintf("srq%d", len(p.shared)+1)}
-	result, owner := call.Results, ""
-	if call.Result != nil && trace.KindOf(trace.Name(call.Result)) == "srq" {
-		result = []trace.Field{{Value: call.Result}}
-	}
+	owner := ""
 	if e := p.endpoints[trace.ObjectOf(call.Arguments, "id")]; e != nil {
 		e.shared, owner = queue, fmt.Sprintf("ep: %s, ", e.name)
 	}
-	p.shared[trace.ObjectOf(result, "srq")] = queue
+	p.shared[cmp.Or(trace.ObjectOf(call.Results, "srq"), trace.Name(call.Result))] = queue
 	receives := max(1, trace.NumberOf(call.Arguments, "max_wr"))
 	segments := max(1, trace.NumberOf(call.Arguments, "max_sge"))
 	p.do(call, func() string {
@@ -52,7 +50,7 @@ func (p *process) receiveShared(call *trace.Call) {
 
 // retireOne ends the first request with that wr_id.  Those of a shared queue complete in the order of its queue pairs.
 func retireOne(requests []*request, id uint64) []*request {
-	at := slices.IndexFunc(requests, func(each *request) bool { return each.id == id && !each.over })
+	at := first(requests, id)
 	if at < 0 {
 		return requests
 	}
